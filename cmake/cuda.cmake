@@ -99,17 +99,26 @@ set(spills "")
 if(SHARDARRAY_DEVELOP)
   set(spills -Xptxas --warn-on-spills)
 endif()
+set(architectures -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90
+  -gencode arch=compute_100,code=sm_100 -gencode arch=compute_100,code=compute_100)
 set(kernel_image ${PROJECT_BINARY_DIR}/generated/kernels.fatbin)
 add_custom_command(OUTPUT ${kernel_image} VERBATIM
   COMMAND ${SHARDARRAY_NVCC} -fatbin -std=c++20 -O3 --fmad=false --ftz=false --prec-div=true --prec-sqrt=true
           --expt-relaxed-constexpr -Werror all-warnings ${spills} -I${PROJECT_SOURCE_DIR} -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/src
-          -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90
-          -gencode arch=compute_100,code=sm_100 -gencode arch=compute_100,code=compute_100
-          -MD -MF ${kernel_image}.d -o ${kernel_image} ${PROJECT_SOURCE_DIR}/kernels/kernels.cu
+          ${architectures} -MD -MF ${kernel_image}.d -o ${kernel_image} ${PROJECT_SOURCE_DIR}/kernels/kernels.cu
   DEPENDS ${PROJECT_SOURCE_DIR}/kernels/kernels.cu DEPFILE ${kernel_image}.d
   COMMENT "Compiling kernels for CUDA")
 
-shardarray_cuda_plugin(shardarray_cuda ${cuda_own})
+# CUB's sort, with its own kernels.
+set(sort_pairs ${PROJECT_BINARY_DIR}/generated/sort_pairs.o)
+add_custom_command(OUTPUT ${sort_pairs} VERBATIM
+  COMMAND ${SHARDARRAY_NVCC} -c -std=c++20 -O3 -Xcompiler=-fPIC,-fvisibility=hidden -I${PROJECT_SOURCE_DIR}/src
+          ${architectures} -MD -MF ${sort_pairs}.d -o ${sort_pairs} ${PROJECT_SOURCE_DIR}/kernels/sort_pairs.cu
+  DEPENDS ${PROJECT_SOURCE_DIR}/kernels/sort_pairs.cu DEPFILE ${sort_pairs}.d
+  COMMENT "Compiling CUB's sort for CUDA")
+set_source_files_properties(${sort_pairs} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+
+shardarray_cuda_plugin(shardarray_cuda ${cuda_own} ${sort_pairs})
 target_include_directories(shardarray_cuda SYSTEM PRIVATE ${SHARDARRAY_CUDA_INCLUDE})
 # The plug-in opens NCCL itself, when it is first needed; its header is what the table of its calls is checked against.
 list(APPEND CMAKE_MODULE_PATH ${CMAKE_CURRENT_LIST_DIR})
@@ -132,9 +141,7 @@ function(shardarray_gpu_program name source)
   add_custom_command(OUTPUT ${program} VERBATIM
     COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/bench
     COMMAND ${SHARDARRAY_NVCC} -std=c++20 -O2 -Werror all-warnings ${ARGN}
-            -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90
-            -gencode arch=compute_100,code=sm_100 -gencode arch=compute_100,code=compute_100
-            -MD -MF ${program}.d -o ${program} ${PROJECT_SOURCE_DIR}/${source} -ldl
+            ${architectures} -MD -MF ${program}.d -o ${program} ${PROJECT_SOURCE_DIR}/${source} -ldl
     DEPENDS ${PROJECT_SOURCE_DIR}/${source} DEPFILE ${program}.d
     COMMENT "Compiling ${name}")
   add_custom_target(${name} DEPENDS ${program})

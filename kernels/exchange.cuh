@@ -99,15 +99,14 @@ SHARDARRAY_DEVICE void move_boxes(const Grid& g, const std::byte* table, std::by
       return read_bits(address_of(bases, sources[s]) + d.src, piece.bytes);
     };
     std::uint64_t x = element(0);
-    std::uint32_t s = 1;
+    constexpr std::uint32_t ahead = 7;  // with the first one, eight are asked for at once
     SHARDARRAY_POINTS
-    for (constexpr std::uint32_t ahead = 4; s + ahead <= piece.sources.count; s += ahead) {
+    for (std::uint32_t s = 1; s < piece.sources.count; s += ahead) {
       std::uint64_t next[ahead];
-      for (std::uint32_t k = 0; k < ahead; k++) next[k] = element(s + k);
-      for (std::uint32_t k = 0; k < ahead; k++) x = combine(x, next[k]);
+      for (std::uint32_t k = 0; k < ahead; k++) next[k] = s + k < piece.sources.count ? element(s + k) : 0;
+      for (std::uint32_t k = 0; k < ahead; k++)
+        if (s + k < piece.sources.count) x = combine(x, next[k]);
     }
-    SHARDARRAY_POINTS
-    for (; s < piece.sources.count; s++) x = combine(x, element(s));
     write_bits(dst, piece.bytes, x);
   }
 }

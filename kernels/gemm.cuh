@@ -3,6 +3,7 @@
 #pragma once
 #include "kernels/arithmetic.cuh"
 #include "kernels/halves.cuh"
+#include "kernels/lanes.cuh"
 
 namespace shardarray::device {
 
@@ -77,6 +78,19 @@ SHARDARRAY_DEVICE Out chains(const Item& p, const In* a, const In* b) {
   return scalar::with_rounded_off(total, lost);
 }
 
+/// An element: where its operands begin, and where it goes.
+struct ProductPlace {
+  std::int64_t a, b, c;
+};
+template <class Item> SHARDARRAY_DEVICE ProductPlace product_place(const Item& p, std::int64_t element) {
+  auto left = static_cast<PointNumber>(element);
+  const std::int64_t column = take_off(left, static_cast<PointNumber>(p.n)),
+                     row = take_off(left, static_cast<PointNumber>(p.m)),
+                     batch = static_cast<std::int64_t>(left);
+  return {batch * p.a_batch + row * p.a_row, batch * p.b_batch + column * p.b_col,
+          batch * p.c_batch + row * p.c_row + column};
+}
+
 /// A thread an element. Neighbours are in one row, which reads B and writes C in sequence. Results of 16-bit floats are float32.
 template <class In, class Item, class Out>
 SHARDARRAY_DEVICE void make_elements(const Grid& g, const Item& p, const In* first_a, const In* first_b,
@@ -84,19 +98,45 @@ SHARDARRAY_DEVICE void make_elements(const Grid& g, const Item& p, const In* fir
   const std::int64_t elements = p.batch * p.m * p.n;
   SHARDARRAY_POINTS
   for (std::int64_t at = first_point(g); at < elements; at += point_step(g)) {
-    auto left = static_cast<PointNumber>(at);
-    const std::int64_t column = take_off(left, static_cast<PointNumber>(p.n)),
-                       row = take_off(left, static_cast<PointNumber>(p.m)),
-                       batch = static_cast<std::int64_t>(left);
-    const In* a = first_a + batch * p.a_batch + row * p.a_row;
-    const In* b = first_b + batch * p.b_batch + column * p.b_col;
+    const ProductPlace place = product_place(p, at);
+    const In *a = first_a + place.a, *b = first_b + place.b;
     Out sum{};
     if constexpr (std::is_floating_point_v<Out>) {
       sum = p.k <= scalar::longest_chain ? chain<Out>(p, a, b, p.k) : chains<Out>(p, a, b);
     } else {
       sum = chain<Out>(p, a, b, p.k);
     }
-    c[batch * p.c_batch + row * p.c_row + column] = sum;
+    c[place.c] = sum;
+  }
+}
+
+/// Where no order is fixed, a warp an element: each lane takes every 32nd product. A long sum of few elements waits for memory once or
+/// twice in place of k / 8 times.
+template <class In, class Item, class Out>
+SHARDARRAY_DEVICE void make_elements_by_lanes(const Grid& g, const Item& p, const In* first_a,
+                                              const In* first_b, Out* c) {
+  constexpr int ahead = 8;
+  const std::int64_t elements = p.batch * p.m * p.n, step = point_step(g) / warp_lanes;
+  SHARDARRAY_POINTS
+  for (std::int64_t at = first_point(g) / warp_lanes; at < elements; at += step) {
+    const ProductPlace place = product_place(p, at);
+    Out sums[lanes_here];
+    SHARDARRAY_LANES(lane) {
+      Out sum{};
+      SHARDARRAY_POINTS
+      for (std::int64_t k = lane; k < p.k; k += ahead * warp_lanes) {
+        In x[ahead], y[ahead];
+        for (int i = 0; i < ahead; i++) {
+          const std::int64_t n = k + i * warp_lanes;
+          x[i] = n < p.k ? first_a[place.a + n * p.a_col] : In{};
+          y[i] = n < p.k ? first_b[place.b + n * p.b_row] : In{};
+        }
+        for (int i = 0; i < ahead; i++) sum = multiply_add<Out>(wide(x[i]), wide(y[i]), sum);
+      }
+      sums[lane % lanes_here] = sum;
+    }
+    add_lanes(sums);
+    SHARDARRAY_LANES(lane) if (lane == 0) c[place.c] = sums[0];
   }
 }
 
@@ -108,6 +148,17 @@ SHARDARRAY_DEVICE void product(const Grid& g, const std::byte* table, std::byte*
   make_elements<In>(g, p, reinterpret_cast<const In*>(address_of(bases, p.a)),
                     reinterpret_cast<const In*>(address_of(bases, p.b)),
                     reinterpret_cast<Out*>(address_of(bases, p.c)));
+}
+
+template <class In>
+SHARDARRAY_DEVICE void product_by_lanes(const Grid& g, const std::byte* table, std::byte*,
+                                        const Bases& bases) {
+  using Out = decltype(wide(In{}));
+  const ProductTable& t = *reinterpret_cast<const ProductTable*>(table);
+  const ProductItem& p = entries(table, t.items)[g.item];
+  make_elements_by_lanes<In>(g, p, reinterpret_cast<const In*>(address_of(bases, p.a)),
+                             reinterpret_cast<const In*>(address_of(bases, p.b)),
+                             reinterpret_cast<Out*>(address_of(bases, p.c)));
 }
 
 }  // namespace shardarray::device

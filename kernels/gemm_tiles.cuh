@@ -101,9 +101,14 @@ template <class In, class Shape> class ProductTile {
     SHARDARRAY_TILE_THREADS(thread) {
       for (std::uint32_t k = 0; k < Shape::ahead; k++) read(thread, k, k * Shape::depth);
     }
-    for (std::int64_t k = 0; k < a_.depth; k += 2 * Shape::depth) {
-      add_slice<0>(k);
-      if (k + Shape::depth < a_.depth) add_slice<1>(k + Shape::depth);
+    std::uint32_t place = 0;
+    for (std::int64_t k = 0; k < a_.depth; k += Shape::ahead * Shape::depth) {
+      add_slice<0>(k, place);
+      place = 1 - place;
+      if constexpr (Shape::ahead == 2) {
+        if (k + Shape::depth < a_.depth) add_slice<1>(k + Shape::depth, place);
+        place = 1 - place;
+      }
     }
     SHARDARRAY_TILE_THREADS(thread) write(thread, c, row);
     SHARDARRAY_SYNC_TILE();  // the next tile's slices
@@ -122,19 +127,18 @@ template <class In, class Shape> class ProductTile {
   SHARDARRAY_DEVICE Values& of(std::uint32_t thread) { return values_[thread % tile_threads_here]; }
   SHARDARRAY_DEVICE bool is_long() const { return is_floating && a_.depth > scalar::longest_chain; }
 
-  /// The slice at k, whose number is even or odd. That of the one before it is still read by others.
-  template <int odd> SHARDARRAY_DEVICE void add_slice(std::int64_t k) {
-    constexpr std::uint32_t next = odd % Shape::ahead;
+  /// The slice at k, in either place. Others still read the one before it in the other place.
+  template <std::uint32_t next> SHARDARRAY_DEVICE void add_slice(std::int64_t k, std::uint32_t place) {
     SHARDARRAY_TILE_THREADS(thread) {
       const Values& v = of(thread);
-      a_.put(v.a[next], thread, slice(odd).a);
-      b_.put(v.b[next], thread, slice(odd).b);
+      a_.put(v.a[next], thread, slice(place).a);
+      b_.put(v.b[next], thread, slice(place).b);
     }
     SHARDARRAY_SYNC_TILE();
     SHARDARRAY_TILE_THREADS(thread) {
       read(thread, next, k + Shape::ahead * Shape::depth);
-      if (a_.depth - k >= Shape::depth) add_products<Shape::depth>(thread, slice(odd), Shape::depth);
-      else add_products<0>(thread, slice(odd), static_cast<std::uint32_t>(a_.depth - k));
+      if (a_.depth - k >= Shape::depth) add_products<Shape::depth>(thread, slice(place), Shape::depth);
+      else add_products<0>(thread, slice(place), static_cast<std::uint32_t>(a_.depth - k));
       if ((k + Shape::depth) % scalar::chain_block == 0 || k + Shape::depth >= a_.depth) end_chains(thread);
     }
   }
@@ -153,11 +157,11 @@ template <class In, class Shape> class ProductTile {
       for (std::uint32_t n = 0; n < together; n++)
         for (std::uint32_t i = 0; i < Shape::thread_side; i++)
           for (std::uint32_t j = 0; j < Shape::thread_side; j++)
-            sums[i][j] = multiply_add<Out>(a.bits[place(i, k + n)], b.bits[place(j, k + n)], sums[i][j]);
+            sums[i][j] = multiply_add<Out>(a.bits[bits_of(i, k + n)], b.bits[bits_of(j, k + n)], sums[i][j]);
     }
   }
   /// In a part: of result i, or of element k.
-  SHARDARRAY_DEVICE static constexpr std::uint32_t place(std::uint32_t i, std::uint32_t k) {
+  SHARDARRAY_DEVICE static constexpr std::uint32_t bits_of(std::uint32_t i, std::uint32_t k) {
     return Shape::thread_side == 1 ? k % SliceOperand<Out, Shape>::together : i;
   }
   /// As chains() adds them up.
@@ -188,9 +192,9 @@ template <class In, class Shape> class ProductTile {
   }
 
 #ifdef __CUDACC__
-  SHARDARRAY_DEVICE static Slice& slice(int odd) { return tile_memory<Slice>()[odd]; }
+  SHARDARRAY_DEVICE static Slice& slice(std::uint32_t place) { return tile_memory<Slice>()[place]; }
 #else
-  Slice& slice(int odd) { return slices_[odd]; }
+  Slice& slice(std::uint32_t place) { return slices_[place]; }
   Slice slices_[2];
 #endif
   const TileOperand<In, Shape> a_, b_;

@@ -41,6 +41,14 @@ SHARDARRAY_DEVICE void known_product(const Grid& g, const std::byte*, const Base
                     reinterpret_cast<Out*>(Known::place(bases, g.item, 2)));
 }
 
+template <class In, class Known>
+SHARDARRAY_DEVICE void known_product_by_lanes(const Grid& g, const std::byte*, const Bases& bases) {
+  using Out = decltype(wide(In{}));
+  make_elements_by_lanes<In>(g, Known{}, reinterpret_cast<const In*>(Known::place(bases, g.item, 0)),
+                             reinterpret_cast<const In*>(Known::place(bases, g.item, 1)),
+                             reinterpret_cast<Out*>(Known::place(bases, g.item, 2)));
+}
+
 /// One piece an item: places 0, 1, ... are its sources, and the one behind them its destination.
 template <class Combine, class Known>
 SHARDARRAY_DEVICE void known_move(const Grid& g, const std::byte*, const Bases& bases) {

@@ -13,17 +13,6 @@ struct PartsTable {
   std::int64_t by_warps;  ///< 1: a warp an element, where these are few and their parts many; 0: a thread
 };
 
-/// The lanes' summands pairwise, l[i] += l[i + 16], ..., 1: lane 0 has the sum.
-template <class T> SHARDARRAY_DEVICE inline void add_lanes(T (&x)[lanes_here]) {
-#ifdef __CUDACC__
-  for (unsigned width = warp_lanes / 2; width > 0; width /= 2)
-    x[0] += __shfl_down_sync(0xffffffff, x[0], width);
-#else
-  for (std::uint32_t width = warp_lanes / 2; width > 0; width /= 2)
-    for (std::uint32_t i = 0; i < width; i++) x[i] += x[i + width];
-#endif
-}
-
 template <class T>
 SHARDARRAY_DEVICE void sum_parts(const Grid& g, const std::byte* table, std::byte* scratch,
                                  const Bases& bases) {

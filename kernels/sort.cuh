@@ -24,13 +24,18 @@ struct SortItem {
   std::int64_t lines, length, inner;
   std::uint64_t
       entries[2];  ///< bytes into scratch memory: entries, line by line; merges go from one to the other
-  List<SortColumn> columns;  ///< the first one holds the keys
+  List<SortColumn> columns;        ///< the first one holds the keys
+  std::int64_t first, first_line;  ///< of its elements and lines, in those of all items (pairs.cuh)
 };
 struct SortTable {
   List<SortItem> items;
   std::int64_t width;  ///< merge: of the runs
+  std::uint64_t
+      order;  ///< gather, not behind merges: bytes into scratch memory, to the numbers of sorted elements
   std::uint32_t side;  ///< which `entries` are read
-  DType key, unused[3];
+  DType key;
+  bool has_order;
+  std::uint8_t unused[2];
 };
 
 /// Floats of any width by sign and magnitude: magnitudes above `infinity` are NaN, which is the last key; both zeros are one key.
@@ -129,9 +134,12 @@ SHARDARRAY_DEVICE inline void sort_gather(const Grid& g, const std::byte* table,
   const SortTable& t = *reinterpret_cast<const SortTable*>(table);
   const SortItem& s = entries(table, t.items)[g.item];
   const SortColumn* const columns = entries(table, s.columns);
+  const auto* const order = reinterpret_cast<const std::uint32_t*>(scratch + t.order);
   for (std::int64_t at = first_point(g); at < s.lines * s.length; at += point_step(g)) {
     const std::int64_t line = at / s.length;
-    const std::int64_t from = sorted_element(s, line, sort_entries(s, scratch, t.side)[at].from);
+    const std::int64_t place = t.has_order ? order[s.first + at] - (s.first + line * s.length)
+                                           : sort_entries(s, scratch, t.side)[at].from;
+    const std::int64_t from = sorted_element(s, line, place);
     const std::int64_t to = sorted_element(s, line, at % s.length);
     for (std::uint32_t c = 0; c < s.columns.count; c++) {
       const std::int64_t bytes = columns[c].bytes;

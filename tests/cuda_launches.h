@@ -49,6 +49,10 @@ void run_launches(const std::vector<cuda::KernelLaunch>& launches, const std::ve
       }
       continue;
     }
+    if (l.sort.count > 0) {
+      cuda::sort_pairs_on_host(l.sort, reinterpret_cast<std::byte*>(scratch.data()));
+      continue;
+    }
     const cuda::HostKernel kernel = kernel_of(l);
     REQUIRE_MESSAGE((kernel != nullptr), l.kernel);
     std::vector<std::uint64_t> table(l.table.size() / 8 + 1);

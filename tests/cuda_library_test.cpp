@@ -1,4 +1,4 @@
-// Sorts of long lines by the bits of their keys, and scatters of many updates by rows: the bits of the CPU.
+// Sorts of long lines as pairs, and scatters of many updates by rows: the bits of the CPU.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -7,7 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include "cuda_emulated.h"
 #include "cuda_launches.h"
 #include "scale.h"
 
@@ -50,6 +49,18 @@ LibraryCall sort_of(Random& random, DType key, const Shape& shape, std::int64_t 
   return x;
 }
 
+/// Nothing goes along with them.
+void leave_keys(LibraryCall& x) {
+  x.in_types.resize(1);
+  x.out_types.resize(1);
+  for (LibraryCall::Item& item : x.items) {
+    item.in.resize(1);
+    item.out.resize(1);
+    item.in_shapes.resize(1);
+    item.out_shapes.resize(1);
+  }
+}
+
 LibraryCall scatter_of(Random& random, DType index, DType values, Reducer reducer, std::int64_t updates,
                        StepMemory& m) {
   LibraryCall x{"scatter", {index, values}, {values}, {}};
@@ -77,35 +88,41 @@ LibraryCall scatter_of(Random& random, DType index, DType values, Reducer reduce
 
 }  // namespace
 
-TEST_CASE("cuda library: long lines are sorted by the bits of their keys, stable, of all dtypes") {
+TEST_CASE("cuda library: long lines are sorted as pairs, stable, of all dtypes, with columns and alone") {
   Random random(41);
   for (const DType t : {bool_, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float16, bfloat16,
                         float32, float64}) {
     CAPTURE(name(t));
-    const bool wide = itemsize(t) == 8;
-    if (wide && !testing::full_scale()) continue;  // only very long ones go by bits
-    for (const std::int64_t length :
-         {std::int64_t{wide ? 530000 : 2049}, std::int64_t{wide ? 600000 : 9000}}) {
-      const Shape shape = wide ? Shape{length} : Shape{2, length, 2};
-      StepMemory m;
-      const LibraryCall x = sort_of(random, t, shape, wide ? 0 : 1, length == 9000, m);
-      CHECK(launches_any(launches_of_step(x), "shardarray_radix_place"));
-      check_step(x, m.memory, m.types);
-    }
+    for (const Shape& shape : {Shape{2049}, Shape{2, 2049, 2}, Shape{9000}, Shape{3, 2100}})
+      for (const bool alone : {false, true}) {
+        CAPTURE(alone);
+        StepMemory m;
+        LibraryCall x = sort_of(random, t, shape, shape.size() == 1 ? 0 : 1, shape[0] == 3, m);
+        if (alone) leave_keys(x);
+        CHECK(launches_any(launches_of_step(x), "shardarray_pair_keys"));
+        CHECK(launches_any(launches_of_step(x), "shardarray_pair_put") == (alone && itemsize(t) <= 4));
+        CHECK(launches_any(launches_of_step(x), "shardarray_pair_lines") ==
+              (shape.size() > 1 && itemsize(t) == 8));
+        check_step(x, m.memory, m.types);
+      }
   }
   StepMemory m;
   CHECK_FALSE(launches_any(launches_of_step(sort_of(random, int8, {100, 2047}, 1, false, m)),
-                           "shardarray_radix_place"));
+                           "shardarray_pair_keys"));
 }
 
 TEST_CASE("cuda library: the items of a sort have lines of different lengths, empty ones too") {
   Random random(43);
-  StepMemory m;
-  LibraryCall x = sort_of(random, uint16, {3, 4100}, 1, false, m);
-  for (const Shape& shape : {Shape{1, 17}, Shape{2, 0}, Shape{4, 2048}})
-    x.items.push_back(sort_of(random, uint16, shape, 1, false, m).items[0]);
-  CHECK(launches_any(launches_of_step(x), "shardarray_radix_place"));
-  check_step(x, m.memory, m.types);
+  for (const DType t : {uint16, int32, float64})
+    for (const bool alone : {false, true}) {
+      StepMemory m;
+      LibraryCall x = sort_of(random, t, {3, 4100}, 1, false, m);
+      for (const Shape& shape : {Shape{2, 0}, Shape{1, 17}, Shape{2, 0}, Shape{4, 2048}})
+        x.items.push_back(sort_of(random, t, shape, 1, false, m).items[0]);
+      if (alone) leave_keys(x);
+      CHECK(launches_any(launches_of_step(x), "shardarray_pair_keys"));
+      check_step(x, m.memory, m.types);
+    }
 }
 
 TEST_CASE("cuda library: many updates are sorted by their rows and combined in their order") {
@@ -125,50 +142,6 @@ TEST_CASE("cuda library: many updates are sorted by their rows and combined in t
   StepMemory m;
   const LibraryCall few = scatter_of(random, int32, float32, Reducer::sum, 255, m);
   CHECK_FALSE(launches_any(launches_of_step(few), "shardarray_scatter_segments"));
-}
-
-TEST_CASE("cuda library: the warps of a sort by bits count and place as one after the other") {
-  std::string text = std::string(emulator) + R"(
-#include "kernels/radix.cuh"
-using namespace shardarray;
-#define SHARDARRAY_KERNEL(name, text)                                                                       \
-  extern "C" void name(const std::byte* table, std::byte* scratch, const device::Bases bases) {             \
-    text({blockIdx.x, gridDim.x, blockIdx.y, threadIdx.x, blockDim.x}, table, scratch, bases);              \
-  }
-SHARDARRAY_KERNEL(shardarray_radix_keys, device::radix_keys)
-SHARDARRAY_KERNEL(shardarray_radix_count, device::radix_count)
-SHARDARRAY_KERNEL(shardarray_radix_offsets, device::radix_offsets)
-SHARDARRAY_KERNEL(shardarray_radix_place, device::radix_place)
-SHARDARRAY_KERNEL(shardarray_sort_gather, device::sort_gather)
-SHARDARRAY_KERNEL(shardarray_sort_put, device::sort_put)
-)";
-  for (const char* kernel :
-       {"radix_keys", "radix_count", "radix_offsets", "radix_place", "sort_gather", "sort_put"})
-    text += runner_of(std::string("shardarray_") + kernel);
-  const CompiledText compiled(text);
-  Random random(53);
-  StepMemory m;
-  const LibraryCall x = sort_of(random, uint16, {2, 2500}, 1, false, m);
-  const auto launches = launches_of_step(x);
-  Memory want = m.memory;
-  cpu_test::run({cpu_test::step(x)}, pointers(want));
-  for (const unsigned order : thread_orders) {
-    CAPTURE(order);
-    Memory got = m.memory;
-    const device::Bases bases = few_bases_of(pointers(got));
-    std::vector<std::uint64_t> scratch(launches[0].scratch_bytes / 8 + 1, ~std::uint64_t{0});
-    for (const cuda::KernelLaunch& l : launches) {
-      std::vector<std::uint64_t> table(l.table.size() / 8 + 1);
-      std::memcpy(table.data(), l.table.data(), l.table.size());
-      const char* const wrong =
-          emulated(compiled, l.kernel)(2, l.items, 256, order, table.data(), scratch.data(), &bases);
-      REQUIRE_MESSAGE((wrong == nullptr), wrong);
-    }
-    for (std::size_t b = 0; b < got.size(); b++) {
-      CAPTURE(b);
-      CHECK(same_values(m.types[b], got[b], want[b]));
-    }
-  }
 }
 
 }  // namespace cuda_library_test

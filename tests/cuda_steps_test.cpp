@@ -206,6 +206,52 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("cuda kernels: a warp makes an element where sums are long, results few and the order free") {
+  Random random(31);
+  constexpr std::int64_t batch = 2;
+  for (const DType t : {float32, float64})
+    for (const std::int64_t k : {31, 32, 33, 200, 256, 257, 3000})
+      for (const bool ta : {false, true})
+        for (const bool tb : {false, true}) {
+          CAPTURE(k);
+          Gemm gemm;
+          gemm.in = gemm.out = t;
+          Gemm::Item g;
+          g.m = 5;
+          g.n = 7;
+          g.k = k;
+          g.batch = batch;
+          g.ta = ta;
+          g.tb = tb;
+          g.lda = ta ? g.m : k;
+          g.ldb = tb ? k : g.n;
+          g.ldc = g.n;
+          g.stride_a = g.m * k;
+          g.stride_b = k * g.n;
+          g.stride_c = g.m * g.n;
+          g.b.base = 1;
+          g.c.base = 2;
+          gemm.items = {g};
+          // Whole numbers, whose sums are exact in any order: the chains of the CPU are the truth.
+          const auto whole = [&](std::int64_t n) {
+            Bytes bytes(static_cast<std::size_t>(n) * itemsize(t));
+            for (std::int64_t i = 0; i < n; i++) {
+              const auto x = static_cast<float>(pick(random, 17) - 8);
+              const double wide = x;
+              const auto at = bytes.data() + static_cast<std::size_t>(i) * itemsize(t);
+              if (t == float32) std::memcpy(at, &x, sizeof x);
+              else std::memcpy(at, &wide, sizeof wide);
+            }
+            return bytes;
+          };
+          const bool by_lanes =
+              std::string(launches_of_step(gemm).at(0).kernel).find("_by_lanes_") != std::string::npos;
+          CHECK(by_lanes == (k >= 32));
+          check_step(gemm, {whole(g.stride_a * batch), whole(g.stride_b * batch), whole(g.stride_c * batch)},
+                     {t, t, t});
+        }
+}
+
 TEST_CASE("cuda kernels: 16-bit floats are multiplied exactly and added in float32") {
   Random random(17);
   for (const DType t : {float16, bfloat16})
@@ -234,6 +280,7 @@ TEST_CASE("cuda kernels: 16-bit floats are multiplied exactly and added in float
           }
       Gemm gemm;
       gemm.in = t;
+      gemm.fixed_order = true;
       gemm.items = {g};
       run_launches(launches_of_step(gemm), pointers(memory), {});
       REQUIRE(same_values(float32, memory[2], want));

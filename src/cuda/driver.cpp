@@ -4,6 +4,10 @@
 #include <cuda_runtime_api.h>
 
 namespace shardarray::cuda {
+
+int sort_pairs(void* own, std::size_t* own_bytes, const PairSort& sort, void* memory,
+               void* stream);  // kernels/sort_pairs.cu
+
 namespace {
 
 template <class To, class From> To* handle(From* p) { return reinterpret_cast<To*>(p); }
@@ -135,6 +139,8 @@ const Driver runtime = {
     .load_library = load_library,
     .find_kernel = find_kernel,
     .launch = launch_kernel,
+    .sort_pairs = [](void* own, std::size_t* own_bytes, const PairSort& sort, void* memory,
+                     Stream stream) -> Status { return sort_pairs(own, own_bytes, sort, memory, stream); },
     .begin_capture = begin_capture,
     .last_captured = last_captured,
     .end_capture = end_capture,

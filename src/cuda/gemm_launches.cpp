@@ -12,14 +12,17 @@
 namespace shardarray::cuda {
 namespace {
 
-/// A thread makes an element, or a block makes tiles: large ones, or, of floats, small ones of long sums.
+/// A thread makes an element, or a block makes tiles: large ones, or, of floats, small ones of long sums; or a warp makes an element.
 struct ProductKernels {
-  const char *elements, *tiles, *deep;
+  const char *elements, *tiles, *deep, *lanes;
 };
 #define SHARDARRAY_PRODUCT_KERNELS(type) \
-  { "shardarray_product_" type, "shardarray_product_tiles_" type, nullptr }
-#define SHARDARRAY_FLOAT_KERNELS(type) \
-  { "shardarray_product_" type, "shardarray_product_tiles_" type, "shardarray_product_deep_" type }
+  { "shardarray_product_" type, "shardarray_product_tiles_" type, nullptr, nullptr }
+#define SHARDARRAY_FLOAT_KERNELS(type)                                                             \
+  {                                                                                                \
+    "shardarray_product_" type, "shardarray_product_tiles_" type, "shardarray_product_deep_" type, \
+        "shardarray_product_by_lanes_" type                                                        \
+  }
 /// Null: there are none.
 ProductKernels product_kernels(DType in, DType out) {
   if (in == float16 && out == float32) return SHARDARRAY_FLOAT_KERNELS("f16");
@@ -51,6 +54,11 @@ static_assert(block_threads == device::tile_threads);
 // wait beside each other that it makes no difference.
 constexpr std::int64_t fewest_deep = 2 * device::DeepTile::depth, most_deep_elements = 1 << 16;
 
+// Where the order is free, warps make them sooner still, as long as there is one for each element at once.
+constexpr std::int64_t fewest_by_lanes = device::warp_lanes,
+                       most_by_lanes = 1 << 16;  // products of an element
+constexpr std::int64_t most_warps = 1 << 13;
+
 template <class Shape> std::int64_t tiles_of(const Gemm::Item& g) {
   return g.batch * device::tiles_along<Shape>(g.m) * device::tiles_along<Shape>(g.n);
 }
@@ -62,6 +70,17 @@ bool in_deep_tiles(const Gemm& gemm, const std::vector<std::size_t>& items) {
     elements += g.batch * g.m * g.n;
   }
   return elements <= most_deep_elements;
+}
+
+bool by_lanes(const Gemm& gemm, const std::vector<std::size_t>& items) {
+  if (gemm.fixed_order) return false;
+  std::int64_t elements = 0;
+  for (const std::size_t i : items) {
+    const Gemm::Item& g = gemm.items[i];
+    if (g.k < fewest_by_lanes || g.k > most_by_lanes) return false;
+    elements += g.batch * g.m * g.n;
+  }
+  return elements <= most_warps;
 }
 
 device::ProductItem product_item(const Gemm::Item& g) {
@@ -90,7 +109,8 @@ void add_own_products(const Step& step, const ProductKernels& kernels, const Gem
   table.reserve<device::ProductTable>();
   std::vector<device::ProductItem> items;
   const bool large = in_tiles(gemm, chosen),
-             deep = !large && kernels.deep != nullptr && in_deep_tiles(gemm, chosen);
+             lanes = !large && kernels.lanes != nullptr && by_lanes(gemm, chosen),
+             deep = !large && !lanes && kernels.deep != nullptr && in_deep_tiles(gemm, chosen);
   std::int64_t elements = 0, tiles = 0;
   for (const std::size_t i : chosen) {
     const Gemm::Item& g = gemm.items[i];
@@ -101,10 +121,14 @@ void add_own_products(const Step& step, const ProductKernels& kernels, const Gem
   if (elements == 0) return;
   const bool in_any = large || deep;
   add_launch(step,
-             large  ? kernels.tiles
-             : deep ? kernels.deep
-                    : kernels.elements,
-             device::ProductTable{}, items, in_any ? tiles * device::tile_threads : elements,
+             large   ? kernels.tiles
+             : lanes ? kernels.lanes
+             : deep  ? kernels.deep
+                     : kernels.elements,
+             device::ProductTable{}, items,
+             in_any  ? tiles * device::tile_threads
+             : lanes ? elements * device::warp_lanes
+                     : elements,
              std::move(table), to);
   if (!in_any) return;
   to.back().any_block_kernel = kernels.elements;

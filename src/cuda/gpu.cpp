@@ -180,6 +180,14 @@ Library Gpu::load(const std::vector<char>& image) {
   return fresh;
 }
 
+std::size_t Gpu::sort_memory(const PairSort& sort) {
+  const KeptGpu kept;
+  set();
+  std::size_t bytes = 0;
+  check(driver_.sort_pairs(nullptr, &bytes, sort, nullptr, stream_), "cub::DeviceRadixSort");
+  return bytes;
+}
+
 Event Gpu::take_event() {
   const std::lock_guard lock(events_mutex_);
   if (events_.empty()) {
@@ -301,6 +309,13 @@ void Turn::launch(KernelHandle kernel, const Grid& grid, void** arguments, const
   if (nodes_ == nullptr) return;
   GraphNode& node = nodes_->emplace_back();
   gpu_.check(gpu_.driver_.last_captured(&node, stream()), "cudaStreamGetCaptureInfo", step);
+}
+
+void Turn::sort_pairs(const PairSort& sort, void* memory, void* own, std::size_t own_bytes,
+                      const std::string& step) {
+  const Stream in = library_stream();
+  gpu_.check_with_room([&] { return gpu_.driver_.sort_pairs(own, &own_bytes, sort, memory, in); },
+                       "cub::DeviceRadixSort", step);
 }
 
 void Turn::fail(const char* call, const char* status, const std::string& step, bool memory) {

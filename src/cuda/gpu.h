@@ -61,6 +61,8 @@ class Gpu {
   void lose_by(const std::string& what);
   /// The thread's calls are for this GPU. Whoever calls it has a KeptGpu.
   void set();
+  /// What a sort needs beside its pairs, in bytes.
+  std::size_t sort_memory(const PairSort& sort);
   /// Compiled kernels, for good. Throws DeviceError where they are not for this GPU.
   Library load(const std::vector<char>& image);
   /// What make_room() does, from now on.
@@ -189,6 +191,9 @@ class Turn {
   void read(void* to, const void* from, std::size_t bytes);
   /// `step` is named where it fails.
   void launch(KernelHandle kernel, const Grid& grid, void** arguments, const std::string& step);
+  /// In `memory`; `own`: what Gpu::sort_memory() says.
+  void sort_pairs(const PairSort& sort, void* memory, void* own, std::size_t own_bytes,
+                  const std::string& step);
   /// Where a library's call puts its work; throws what that failed with, by the library's name of it. `memory`: for lack of that.
   Stream library_stream() {
     gpu_.behind_kernel_ = false;

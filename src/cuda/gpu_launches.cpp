@@ -9,7 +9,8 @@
 namespace shardarray::cuda {
 namespace {
 
-constexpr std::size_t table_alignment = 64;
+constexpr std::size_t table_alignment = 64, sort_alignment = 256;
+constexpr std::int64_t sort_nodes = 16;  // of a graph: more than CUB asks for
 
 void* address_of(std::span<void* const> bases, const GpuLaunches::Workspace& w, const Ref& r) {
   void* const base = r.base == scratch_base ? w.scratch->data : bases[r.base];
@@ -37,7 +38,7 @@ GpuLaunches::GpuLaunches(CudaBackend& backend, Gpu& gpu, std::vector<KernelLaunc
   bool done = false;  // by the launch before
   for (KernelLaunch& l : launches) {
     launches_.push_back(
-        {gpu_.kernel(l.kernel),
+        {l.sort.count > 0 ? nullptr : gpu_.kernel(l.kernel),
          {l.blocks, l.items, l.threads},
          {l.printed_blocks, l.items, l.printed_threads},
          add_table(l.table),
@@ -45,7 +46,8 @@ GpuLaunches::GpuLaunches(CudaBackend& backend, Gpu& gpu, std::vector<KernelLaunc
          l.bases,
          l.products.empty() ? std::vector<ReadyProduct>() : ready_products(backend, gpu, l.products),
          {},
-         std::exchange(done, false)});
+         std::exchange(done, false),
+         l.sort});
     Ready& ready = launches_.back();
     if (ready.done) l.loop = nullptr;  // nothing is printed
     if (!l.products_and_next.empty()) {
@@ -53,7 +55,11 @@ GpuLaunches::GpuLaunches(CudaBackend& backend, Gpu& gpu, std::vector<KernelLaunc
       done = !both.empty();
       if (done) ready.products = std::move(both);
     }
-    scratch_bytes_ = std::max(scratch_bytes_, l.scratch_bytes);
+    if (l.sort.count > 0) {
+      ready.own = (l.scratch_bytes + sort_alignment - 1) / sort_alignment * sort_alignment;
+      ready.own_bytes = gpu_.sort_memory(l.sort);
+    }
+    scratch_bytes_ = std::max({scratch_bytes_, l.scratch_bytes, ready.own + ready.own_bytes});
     for (const ReadyProduct& p : ready.products) {
       scratch_bytes_ = std::max(scratch_bytes_, bytes_of_parts(p.plan.call) + p.plan.workspace);
       Sum& sum = ready.sums.emplace_back();
@@ -74,13 +80,15 @@ std::int64_t GpuLaunches::graph_nodes() const {
   std::int64_t nodes = 0;
   for (const Ready& l : launches_) {
     nodes += l.done ? 0 : static_cast<std::int64_t>(std::max<std::size_t>(l.products.size(), 1));
+    if (l.sort.count > 0) nodes += sort_nodes;
     nodes += std::ranges::count_if(l.sums, [](const Sum& s) { return s.kernel != nullptr; });
   }
   return nodes;
 }
 
 bool GpuLaunches::only_kernels() const {
-  return std::all_of(launches_.begin(), launches_.end(), [](const Ready& l) { return l.products.empty(); });
+  return std::all_of(launches_.begin(), launches_.end(),
+                     [](const Ready& l) { return l.products.empty() && l.sort.count == 0; });
 }
 
 GpuLaunches::Workspace GpuLaunches::take_workspace() const {
@@ -121,6 +129,11 @@ void GpuLaunches::ask(Turn& turn, std::size_t first, std::size_t last, std::span
     if (l.done) continue;
     if (!l.products.empty()) {
       ask_products(turn, l, bases, bound, w, operand);
+      continue;
+    }
+    if (l.sort.count > 0) {
+      std::byte* const memory = static_cast<std::byte*>(w.scratch->data);
+      turn.sort_pairs(l.sort, memory, memory + l.own, l.own_bytes, l.step);
       continue;
     }
     Arguments arguments = arguments_of(l.table, bound, w);

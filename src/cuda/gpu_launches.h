@@ -82,6 +82,8 @@ class GpuLaunches {
     std::vector<ReadyProduct> products;  // in the kernel's place, where there are some
     std::vector<Sum> sums;               // of the parts of each product; without a kernel where it has none
     bool done = false;                   // by the products before it
+    PairSort sort;                       // in the kernel's place, where it has pairs
+    std::size_t own = 0, own_bytes = 0;  // its own memory: bytes into the scratch memory
   };
   /// What every kernel gets.
   struct Arguments {

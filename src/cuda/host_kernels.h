@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "cuda/pair_sort.h"
 #include "kernels/device.cuh"
 
 namespace shardarray::cuda {
@@ -13,5 +14,7 @@ using HostKernel = void (*)(const device::Grid& grid, const std::byte* table, st
                             const device::Bases& bases);
 /// By the name in the fatbin; null: there is none.
 HostKernel host_kernel(std::string_view name);
+/// What CUB does, with pairs in memory of this process.
+void sort_pairs_on_host(const PairSort& sort, std::byte* memory);
 
 }  // namespace shardarray::cuda

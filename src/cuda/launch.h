@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cuda/loop_shape.h"
+#include "cuda/pair_sort.h"
 #include "cuda/products.h"
 #include "runtime/program.h"
 #include "runtime/target.h"
@@ -40,6 +41,7 @@ struct KernelLaunch {
   std::vector<ProductCall> products;
   /// What it can do in the place of this launch and the next one, call by call. Or none.
   std::vector<ProductCall> products_and_next;
+  PairSort sort;  ///< in place of a kernel, where it has pairs
   /// In place of a kernel: a program whose launches come here, run by run. Else null; it is the program's.
   const ProgramCall* call = nullptr;
   std::uint64_t alignment = 0;  ///< of the bases of the called program

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "cuda/scan_launches.h"
@@ -40,28 +41,76 @@ device::ScatterItem scatter_item(const LibraryCall::Item& item) {
 }
 
 /// Sorts the updates by their rows, then all of a row's are combined by a thread a column.
-void add_segments(const Step& step, const LibraryCall& x, const device::ScatterTable& t,
-                  const std::vector<device::ScatterItem>& scatters, std::vector<KernelLaunch>& to) {
-  const std::size_t first = to.size();
-  const SortedEntries sorted = add_sort_of_entries(step, x, to);
-  LaunchTable table;
-  table.reserve<device::SegmentTable>();
-  device::SegmentTable s{};
-  s.combine = t.combine;
-  s.identity = t.identity;
-  s.index = t.index;
-  s.index_bytes = t.index_bytes;
-  s.bytes = t.bytes;
-  std::vector<device::SegmentItem> items;
-  std::int64_t most = 0;
-  for (std::size_t k = 0; k < scatters.size(); k++) {
-    items.push_back({scatters[k], sorted.entries[k]});
-    most = std::max(most, scatters[k].batch * scatters[k].table_rows * scatters[k].columns);
+class SegmentLaunches {
+ public:
+  SegmentLaunches(const Step& step, const LibraryCall& x, const device::ScatterTable& t,
+                  const std::vector<device::ScatterItem>& scatters)
+      : step_(step), x_(x) {
+    head_.combine = t.combine;
+    head_.identity = t.identity;
+    head_.index = t.index;
+    head_.index_bytes = t.index_bytes;
+    head_.bytes = t.bytes;
+    for (const device::ScatterItem& s : scatters) items_.push_back({s, 0, 0, 0, 0});
   }
-  add_launch(step, SHARDARRAY_COMBINING("shardarray_scatter_segments", s.combine), s, items, most,
-             std::move(table), to);
-  for (std::size_t k = first; k < to.size(); k++) to[k].scratch_bytes = sorted.scratch_bytes;
-}
+  void add_to(std::vector<KernelLaunch>& to) {
+    const std::size_t first = to.size();
+    std::int64_t updates = 0, length = 0, all = 0;
+    for (const device::SegmentItem& i : items_) {
+      all += i.scatter.batch * i.scatter.updates_each;
+      updates = std::max(updates, i.scatter.batch * i.scatter.updates_each);
+      length = std::max(length, i.scatter.updates_each);
+    }
+    std::uint64_t scratch = sorts_as_pairs(length, all) ? add_pairs(updates, to) : add_merges(to);
+    std::int64_t most_rows = 0, most = 0;
+    for (device::SegmentItem& i : items_) {
+      const std::int64_t rows = i.scatter.batch * i.scatter.table_rows;
+      most_rows = std::max(most_rows, rows);
+      most = std::max(most, rows * i.scatter.columns);
+      i.segments = (scratch + 63) / 64 * 64;
+      scratch = i.segments + static_cast<std::uint64_t>(rows) * sizeof(device::Segment);
+    }
+    add("shardarray_scatter_starts", most_rows, to);
+    add(SHARDARRAY_COMBINING("shardarray_scatter_segments", head_.combine), most, to);
+    for (std::size_t k = first; k < to.size(); k++) to[k].scratch_bytes = scratch;
+  }
+
+ private:
+  std::uint64_t add_merges(std::vector<KernelLaunch>& to) {
+    const SortedEntries sorted = add_sort_of_entries(step_, x_, to);
+    for (std::size_t k = 0; k < items_.size(); k++) items_[k].entries = sorted.entries[k];
+    return sorted.scratch_bytes;
+  }
+  std::uint64_t add_pairs(std::int64_t updates, std::vector<KernelLaunch>& to) {
+    std::vector<Lines> lines;
+    std::int64_t rows = 0;
+    for (const device::SegmentItem& i : items_) {
+      lines.push_back({i.scatter.batch, i.scatter.updates_each, 1});
+      rows = std::max(rows, i.scatter.table_rows);
+    }
+    PairLines pairs(step_, lines,
+                    static_cast<std::uint32_t>(std::bit_width(static_cast<std::uint64_t>(rows))));
+    for (std::size_t k = 0; k < items_.size(); k++) {
+      items_[k].first = pairs.first(k);
+      items_[k].first_line = pairs.first_line(k);
+    }
+    head_.pairs = pairs.unsorted();
+    add("shardarray_scatter_keys", updates, to);
+    pairs.add_sort(to);
+    head_.pairs = pairs.sorted();
+    return pairs.scratch_bytes();
+  }
+  void add(const char* kernel, std::int64_t points, std::vector<KernelLaunch>& to) const {
+    LaunchTable table;
+    table.reserve<device::SegmentTable>();
+    add_launch(step_, kernel, head_, items_, points, std::move(table), to);
+  }
+
+  const Step& step_;
+  const LibraryCall& x_;
+  device::SegmentTable head_{};
+  std::vector<device::SegmentItem> items_;
+};
 
 void add_scatter(const Step& step, const LibraryCall& x, std::uint64_t, std::vector<KernelLaunch>& to) {
   const DType index = x.in_types[0], values = x.in_types[1];
@@ -85,7 +134,7 @@ void add_scatter(const Step& step, const LibraryCall& x, std::uint64_t, std::vec
     most = std::max(most, items.back().batch * items.back().columns);
     updates = std::max(updates, items.back().updates_each);
   }
-  if (updates >= many_updates) return add_segments(step, x, t, items, to);
+  if (updates >= many_updates) return SegmentLaunches(step, x, t, items).add_to(to);
   add_launch(step, SHARDARRAY_COMBINING("shardarray_scatter", t.combine), t, items, most, std::move(table),
              to);
 }

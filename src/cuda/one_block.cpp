@@ -36,13 +36,13 @@ double points_of(const LibraryCall& x, const LibraryCall::Item& item) {
   return points * launches;
 }
 
-/// Its warps have shared memory of their own.
-bool is_sort_by_bits(const Step& step) {
+/// CUB does it.
+bool is_sort_of_pairs(const Step& step) {
   const auto* const call = std::get_if<LibraryCall>(&step.body);
   if (call == nullptr || (call->name != "sort" && call->name != "scatter")) return false;
   return std::any_of(call->items.begin(), call->items.end(), [&](const LibraryCall::Item& item) {
     const std::int64_t dimension = call->name == "sort" ? item.params[0] : 1;
-    return sorts_by_bits(call->in_types[0], lines_along(item.in_shapes[0], dimension).length);
+    return sorts_as_pairs(lines_along(item.in_shapes[0], dimension).length);
   });
 }
 
@@ -71,7 +71,7 @@ bool can_be_printed(const Program& program, int depth, std::size_t& steps) {
     if (++steps > most.printed_steps || is_large_product(step)) return false;
     if (std::holds_alternative<ProgramChoice>(step.body) || std::holds_alternative<ProgramLoop>(step.body))
       return false;  // the host decides
-    if (!has_kernels(step) || is_sort_by_bits(step) || is_long_scan(step)) return false;
+    if (!has_kernels(step) || is_sort_of_pairs(step) || is_long_scan(step)) return false;
     const auto* const call = std::get_if<ProgramCall>(&step.body);
     if (call != nullptr && !can_be_printed(*call->program, depth + 1, steps)) return false;
   }

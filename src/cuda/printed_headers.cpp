@@ -20,6 +20,7 @@ SHARDARRAY_EMBED(shardarray_text_known_items, "kernels/known_items.cuh")
 SHARDARRAY_EMBED(shardarray_text_lanes, "kernels/lanes.cuh")
 SHARDARRAY_EMBED(shardarray_text_loop_table, "kernels/loop_table.cuh")
 SHARDARRAY_EMBED(shardarray_text_ordinary, "kernels/ordinary.cuh")
+SHARDARRAY_EMBED(shardarray_text_pairs, "kernels/pairs.cuh")
 SHARDARRAY_EMBED(shardarray_text_printed, "kernels/printed.cuh")
 SHARDARRAY_EMBED(shardarray_text_program, "kernels/program.cuh")
 SHARDARRAY_EMBED(shardarray_text_program_table, "kernels/program_table.cuh")
@@ -56,6 +57,7 @@ std::span<const PrintedHeader> printed_headers() {
       {"kernels/lanes.cuh", shardarray_text_lanes},
       {"kernels/loop_table.cuh", shardarray_text_loop_table},
       {"kernels/ordinary.cuh", shardarray_text_ordinary},
+      {"kernels/pairs.cuh", shardarray_text_pairs},
       {"kernels/printed.cuh", shardarray_text_printed},
       {"kernels/program.cuh", shardarray_text_program},
       {"kernels/program_table.cuh", shardarray_text_program_table},

@@ -75,6 +75,7 @@ std::string printed_step(const KernelLaunch& l, const std::string& known) {
   if (text.find(any) != text.npos) replace(any, printed_combine(l));
   if (!known.empty()) {
     replace("device::product<", "known_product<");
+    replace("device::product_by_lanes<", "known_product_by_lanes<");
     replace("device::move_boxes<", "known_move<");
     text.insert(text.rfind('>'), ", " + known);
   }

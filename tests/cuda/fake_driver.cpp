@@ -264,6 +264,31 @@ Status launch_later(KernelHandle kernel, const Grid& grid, void** arguments, Str
   return ok;
 }
 
+// As CUB: its own memory says nothing of what is asked, and all of it may be written.
+Status sort_pairs_later(void* own, std::size_t* own_bytes, const PairSort& sort, void* memory, Stream s) {
+  constexpr std::size_t alignment = 256;
+  if (const Status status = enter("cub::DeviceRadixSort")) return status;
+  FakeStream& stream = stream_of(s);
+  if (stream.gpu != current_gpu) return failed(invalid_handle);
+  const std::size_t needed = static_cast<std::size_t>(sort.count) + alignment;
+  if (own == nullptr) return (*own_bytes = needed, ok);
+  if (sort.count < 1 || sort.bits < 1 || sort.bits > 8 * sort.key_bytes || *own_bytes < needed ||
+      !fits(own, *own_bytes) || reinterpret_cast<std::uintptr_t>(own) % alignment != 0)
+    return failed(invalid_value);
+  const auto pairs = static_cast<std::size_t>(sort.count);
+  for (const std::uint64_t keys : {sort.keys, sort.sorted_keys})
+    if (keys % sort.key_bytes != 0 || !fits(static_cast<std::byte*>(memory) + keys, pairs * sort.key_bytes))
+      return failed(invalid_value);
+  for (const std::uint64_t values : {sort.values, sort.sorted_values})
+    if (values % 4 != 0 || !fits(static_cast<std::byte*>(memory) + values, pairs * 4))
+      return failed(invalid_value);
+  stream.ask([=, own = FakeBlocks::host(own), memory = FakeBlocks::host(static_cast<std::byte*>(memory))] {
+    std::memset(own, 0xff, needed);
+    sort_pairs_on_host(sort, memory);
+  });
+  return ok;
+}
+
 Status count_gpus(int* count) {
   *count = 0;
   if (const Status s = fake_setting("SHARDARRAY_FAKE_COUNT_STATUS", ok)) return failed(s);
@@ -304,6 +329,7 @@ const Driver table = {
     .load_library = load_code,
     .find_kernel = find_host_kernel,
     .launch = launch_later,
+    .sort_pairs = sort_pairs_later,
     .begin_capture = begin_fake_capture,
     .last_captured = last_fake_node,
     .end_capture = end_fake_capture,
