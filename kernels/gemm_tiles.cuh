@@ -3,11 +3,12 @@
 #pragma once
 #include "kernels/elements.cuh"
 #include "kernels/gemm.cuh"
+#include "kernels/tile_threads.cuh"
 
 namespace shardarray::device {
 
-inline constexpr std::uint32_t threads_a_side = 16,
-                               tile_threads = threads_a_side * threads_a_side;  // of a block, always
+inline constexpr std::uint32_t threads_a_side = 16;
+static_assert(threads_a_side * threads_a_side == tile_threads);
 
 /// A tile has side x side results, a thread share of them in both directions; a slice is so deep, and so many of them are on their way
 /// from memory.
@@ -47,12 +48,8 @@ template <class T, class Shape> class SliceOperand {
 template <class T, class Shape> struct ProductSlice { SliceOperand<T, Shape> a, b; };
 
 #ifdef __CUDACC__
-/// Runs the statement behind it for the threads of the block. Threads of one region do not wait for each other.
-#define SHARDARRAY_TILE_THREADS(thread) if (const std::uint32_t thread = threadIdx.x; true)
-#define SHARDARRAY_SYNC_TILE() __syncthreads()
 /// More of them read before the first is used would need more registers than there are.
 #define SHARDARRAY_SOME_PARTS _Pragma("unroll 4")
-inline constexpr std::uint32_t tile_threads_here = 1;  // whose values a thread holds
 
 /// The block's memory: two slices.
 template <class Slice> SHARDARRAY_DEVICE inline Slice* tile_memory() {
@@ -60,10 +57,7 @@ template <class Slice> SHARDARRAY_DEVICE inline Slice* tile_memory() {
   return reinterpret_cast<Slice*>(all);
 }
 #else
-#define SHARDARRAY_TILE_THREADS(thread) for (std::uint32_t thread = 0; thread < tile_threads; thread++)
-#define SHARDARRAY_SYNC_TILE() static_cast<void>(0)
 #define SHARDARRAY_SOME_PARTS
-inline constexpr std::uint32_t tile_threads_here = tile_threads;
 #endif
 
 /// One operand as slices of a tile are read: rows of A or columns of B, from the tile's first one on.

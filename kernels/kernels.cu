@@ -7,6 +7,7 @@
 #include "kernels/pairs.cuh"
 #include "kernels/parts.cuh"
 #include "kernels/scan.cuh"
+#include "kernels/scan_tiles.cuh"
 #include "kernels/scatter.cuh"
 #include "kernels/sort.cuh"
 #include "kernels/update.cuh"

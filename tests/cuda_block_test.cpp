@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -11,6 +13,7 @@
 #include "cuda/one_block.h"
 #include "cuda/printer.h"
 #include "cuda/program_text.h"
+#include "cuda/table.h"
 #include "cuda_emulated.h"
 #include "cuda_launches.h"
 #include "cuda_products.h"
@@ -22,6 +25,7 @@
 #include "kernels/gemm_tiles.cuh"
 #include "kernels/loop_table.cuh"
 #include "kernels/program_table.cuh"
+#include "kernels/scan_tiles.cuh"
 #include "op_data.h"
 #include "scale.h"
 #include "shardarray/shardarray.h"
@@ -72,6 +76,22 @@ KernelCase columns_of(DType t, Reducer reducer, std::int64_t rows, std::int64_t 
   const Bytes numbers = random_elements(random, t, all);
   c.inputs = {numbers, Bytes(static_cast<std::size_t>(columns) * itemsize(t)), Bytes(numbers.size())};
   return c;
+}
+
+/// Numbers whose sums and products stay finite for long, and a few that end that.
+Bytes numbers_to_scan(Random& random, DType t, std::int64_t n) {
+  Bytes all = random_elements(random, t, n);
+  if (!is_floating(t)) return all;
+  for (std::int64_t i = 0; i < n; i++) {
+    const double x = std::exp2(static_cast<double>(pick(random, 2001) - 1000) / 2000);
+    const double signed_x = pick(random, 2) == 0 ? x : -x;
+    const auto narrow = static_cast<float>(signed_x);
+    std::byte* const to = all.data() + static_cast<std::size_t>(i) * itemsize(t);
+    if (pick(random, 5000) == 0) continue;
+    if (t == float32) std::memcpy(to, &narrow, sizeof narrow);
+    else std::memcpy(to, &signed_x, sizeof signed_x);
+  }
+  return all;
 }
 
 struct CaseLaunch {
@@ -254,6 +274,106 @@ TILES(deep_bf16, device::Brain, DeepTile)
           CAPTURE(kernel);
           REQUIRE(same_values(r.out, got[2], want[2]));
         }
+  }
+}
+
+TEST_CASE("cuda blocks: running reductions come through shared memory, tile by tile") {
+  std::string text = std::string(emulator) + "#include \"kernels/scan_tiles.cuh\"\n" + R"(
+using namespace shardarray;
+#define TILES(name, type)                                                                                   \
+  extern "C" void name(const std::byte* table, std::byte* scratch, const device::Bases bases) {             \
+    device::scan_tiles<type>({blockIdx.x, gridDim.x, blockIdx.y, threadIdx.x, blockDim.x}, table, scratch,  \
+                             bases);                                                                        \
+  }
+TILES(shardarray_scan_tiles_1, std::uint8_t)
+TILES(shardarray_scan_tiles_2, std::uint16_t)
+TILES(shardarray_scan_tiles_4, std::uint32_t)
+TILES(shardarray_scan_tiles_8, std::uint64_t)
+)";
+  for (const char* const bytes : {"1", "2", "4", "8"})
+    text += runner_of(std::string("shardarray_scan_tiles_") + bytes);
+  const CompiledText compiled(text);
+  struct Row {
+    DType type;
+    Reducer reducer;
+    Shape shape;  // lines along the dimension in the middle
+  };
+  Random random(31);
+  bool has_totals = false;
+  for (const Row& r : {Row{float32, Reducer::sum, {3, 4100, 1}},   // whole lines
+                       Row{float32, Reducer::sum, {2, 9216, 1}},   // several tiles of a line
+                       Row{float32, Reducer::sum, {2, 9001, 1}},   // which are not aligned
+                       Row{float32, Reducer::max, {300, 12, 1}},   // many lines in a tile
+                       Row{float32, Reducer::min, {301, 7, 1}},    //
+                       Row{float32, Reducer::sum, {5, 2100, 3}},   // few neighbours
+                       Row{float32, Reducer::sum, {2, 1030, 40}},  // in several tiles beside each other
+                       Row{float32, Reducer::sum, {1, 1030, 42}},  // which are not aligned
+                       Row{float32, Reducer::prod, {7, 100, 40}},  //
+                       Row{float64, Reducer::sum, {2, 5100, 1}},   //
+                       Row{float64, Reducer::sum, {1, 1100, 40}},  //
+                       Row{float64, Reducer::max, {2, 1200, 3}},   //
+                       Row{int32, Reducer::sum, {1, 2100, 40}},    //
+                       Row{int64, Reducer::min, {2, 5001, 1}},     //
+                       Row{uint64, Reducer::prod, {3, 1024, 3}},   //
+                       Row{int16, Reducer::max, {2, 17000, 1}},    //
+                       Row{uint16, Reducer::sum, {1, 1500, 40}},   //
+                       Row{int8, Reducer::min, {1, 33000, 1}},     //
+                       Row{uint8, Reducer::prod, {1, 1100, 48}},   //
+                       Row{uint8, Reducer::sum, {1, 12000, 3}},    //
+                       Row{float32, Reducer::sum, {3, 0, 2}}}) {   // totals alone
+    for (const std::int64_t direction : {1, -1}) {
+      has_totals = r.shape[1] == 0 || !has_totals;
+      LibraryCall x;
+      x.name = "scan";
+      x.in_types = {r.type};
+      x.out_types.assign(has_totals ? 2 : 1, r.type);
+      LibraryCall::Item item;
+      item.in = {{0, 0}};
+      item.in_shapes = {r.shape};
+      item.out = {{1, 0}};
+      item.out_shapes = {r.shape};
+      if (has_totals) {
+        item.out.push_back({2, 0});
+        item.out_shapes.push_back({r.shape[0], r.shape[2]});
+      }
+      item.params = {1, static_cast<std::int64_t>(r.reducer), direction};
+      x.items = {item};
+      const std::int64_t elements = num_elements(r.shape), lines = r.shape[0] * r.shape[2];
+      Memory memory = {numbers_to_scan(random, r.type, elements), random_elements(random, r.type, elements),
+                       random_elements(random, r.type, lines)};
+      const std::vector<cuda::KernelLaunch> launches = launches_of_step(x);
+      cuda::KernelLaunch whole = launches[0];  // lines, as where there are more of them
+      auto head = cuda::TableReader(whole.table).head<device::ScanTable>();
+      head.stage = device::ScanStage::all;
+      std::memcpy(whole.table.data(), &head, sizeof head);
+      cuda::KernelLaunch by_threads = whole;  // that make a line each
+      by_threads.kernel = "shardarray_scan";
+      Memory want = memory;
+      run_launches({by_threads}, pointers(want), {});
+      CAPTURE(name(r.type));
+      CAPTURE(r.shape);
+      CAPTURE(direction);
+      const auto check = [&](const std::vector<cuda::KernelLaunch>& all, unsigned order, unsigned blocks) {
+        Memory got = memory;
+        const device::Bases bases = few_bases_of(pointers(got));
+        std::vector<std::uint64_t> scratch(all[0].scratch_bytes / 8 + 1, ~0ull);
+        for (const cuda::KernelLaunch& l : all) {
+          const char* const wrong = emulated(compiled, l.kernel)(blocks, 1, device::tile_threads, order,
+                                                                 l.table.data(), scratch.data(), &bases);
+          REQUIRE_MESSAGE((wrong == nullptr), wrong);
+        }
+        CAPTURE(order);
+        CAPTURE(blocks);
+        CAPTURE(all.size());
+        REQUIRE(same_values(r.type, got[1], want[1]));
+        REQUIRE(same_values(r.type, got[2], want[2]));
+      };
+      for (const unsigned order : thread_orders)
+        for (const unsigned blocks : {1u, 3u}) {
+          check({whole}, order, blocks);
+          if (launches.size() > 1) check(launches, order, blocks);
+        }
+    }
   }
 }
 

@@ -1,20 +1,18 @@
-// Library calls: scatters, updates, scans and convolutions; sorts stand in sort_launches.cpp.
+// Library calls: scatters, updates and convolutions; sorts and scans stand in sort_launches.cpp and scan_launches.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
 #include <utility>
 
-#include "base/ceil_div.h"
+#include "cuda/scan_launches.h"
 #include "cuda/sort_launches.h"
 #include "cuda/step_launches.h"
 #include "kernels/conv.cuh"
-#include "kernels/scan.cuh"
 #include "kernels/scatter.cuh"
 #include "kernels/update.cuh"
 #include "runtime/contraction.h"
 #include "runtime/evaluate_instruction.h"
-#include "runtime/lines.h"
 
 namespace shardarray::cuda {
 
@@ -202,55 +200,6 @@ void add_update(const Step& step, const LibraryCall& x, std::uint64_t alignment,
                                  ? "shardarray_update"
                                  : SHARDARRAY_COMBINING("shardarray_update_combine", t.combine);
   add_launch(step, kernel, t, items, most, std::move(table), to);
-}
-
-device::ScanTable scan_table(const LibraryCall& x) {
-  const std::vector<std::int64_t>& params = x.items[0].params;
-  const auto reducer = static_cast<Reducer>(params[1]);
-  const DType type = x.in_types[0];
-  device::ScanTable t{};
-  t.combine.code = combining_code(reducer);
-  t.combine.type = t.combine.from = type;
-  t.identity = identity_bits(reducer, type);
-  t.block = scan_block;
-  t.step = params[2];
-  t.bytes = static_cast<std::uint32_t>(itemsize(type));
-  t.has_totals = x.out_types.size() > 1;
-  t.is_float_sum = reducer == Reducer::sum && is_floating(type);
-  return t;
-}
-
-void add_scan(const Step& step, const LibraryCall& x, std::uint64_t, std::vector<KernelLaunch>& to) {
-  const DType type = x.in_types[0];
-  if (!is_integer(type) && type != float32 && type != float64)
-    refuse_dtype("scan", type, "integers, float32 or float64");
-  LaunchTable table;
-  table.reserve<device::ScanTable>();
-  const device::ScanTable t = scan_table(x);
-  std::vector<device::ScanItem> items;
-  std::int64_t elements = 0, lines = 0, blocks = 0;  // of the largest item
-  bool one_block = true;                             // of every line
-  std::uint64_t scratch = 0;
-  for (const LibraryCall::Item& item : x.items) {
-    const Lines l = lines_along(item.in_shapes[0], item.params[0]);
-    const std::int64_t carries = l.count * ceil_div(l.length, scan_block);
-    const Ref totals = t.has_totals ? item.out[1] : Ref{};
-    items.push_back({device_address(item.in[0]), device_address(item.out[0]), device_address(totals), scratch,
-                     l.count, l.length, l.inner});
-    scratch += static_cast<std::uint64_t>(carries) * sizeof(device::ScanCarry);
-    one_block = one_block && l.length <= scan_block;
-    elements = std::max(elements, l.count * l.length);
-    lines = std::max(lines, l.count);
-    blocks = std::max(blocks, carries);
-  }
-  const auto add = [&](const char* kernel, std::int64_t points) {
-    const std::size_t before = to.size();
-    add_launch(step, kernel, t, items, points, table, to);
-    if (to.size() > before) to.back().scratch_bytes = scratch;
-  };
-  add(SHARDARRAY_COMBINING("shardarray_scan_blocks", t.combine), blocks);
-  if (t.has_totals || !one_block) add(SHARDARRAY_COMBINING("shardarray_scan_carries", t.combine), lines);
-  if (!one_block) add(SHARDARRAY_COMBINING("shardarray_scan_put", t.combine), elements);
 }
 
 /// The kernel of a dtype: integers by their width, since they wrap.

@@ -46,6 +46,15 @@ bool is_sort_of_pairs(const Step& step) {
   });
 }
 
+/// Of lines of several blocks, which are made side by side in tiles.
+bool is_long_scan(const Step& step) {
+  const auto* const call = std::get_if<LibraryCall>(&step.body);
+  if (call == nullptr || call->name != "scan") return false;
+  return std::any_of(call->items.begin(), call->items.end(), [](const LibraryCall::Item& item) {
+    return lines_along(item.in_shapes[0], item.params[0]).length > scan_block;
+  });
+}
+
 /// Of a library, or of blocks of another size.
 bool is_large_product(const Step& step) {
   const auto* const gemm = std::get_if<Gemm>(&step.body);
@@ -62,7 +71,7 @@ bool can_be_printed(const Program& program, int depth, std::size_t& steps) {
     if (++steps > most.printed_steps || is_large_product(step)) return false;
     if (std::holds_alternative<ProgramChoice>(step.body) || std::holds_alternative<ProgramLoop>(step.body))
       return false;  // the host decides
-    if (!has_kernels(step) || is_sort_of_pairs(step)) return false;
+    if (!has_kernels(step) || is_sort_of_pairs(step) || is_long_scan(step)) return false;
     const auto* const call = std::get_if<ProgramCall>(&step.body);
     if (call != nullptr && !can_be_printed(*call->program, depth + 1, steps)) return false;
   }

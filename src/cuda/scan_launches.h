@@ -1,0 +1,13 @@
+// The launches of running reductions: in tiles, by one launch where there are enough lines, else by three.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "cuda/launch.h"
+
+namespace shardarray::cuda {
+
+void add_scan(const Step& step, const LibraryCall& call, std::uint64_t alignment,
+              std::vector<KernelLaunch>& to);
+
+}  // namespace shardarray::cuda
