@@ -89,8 +89,9 @@ find_library(SHARDARRAY_CUDART cudart_static NO_DEFAULT_PATH
   HINTS ${cuda_toolkit} PATH_SUFFIXES lib64 lib targets/${CMAKE_SYSTEM_PROCESSOR}-linux/lib)
 find_path(SHARDARRAY_CUDA_INCLUDE cuda_runtime_api.h NO_DEFAULT_PATH
   HINTS ${cuda_toolkit} PATH_SUFFIXES include targets/${CMAKE_SYSTEM_PROCESSOR}-linux/include)
-if(NOT SHARDARRAY_CUDART OR NOT SHARDARRAY_CUDA_INCLUDE)
-  shardarray_without_cuda("${cuda_toolkit} has no cudart_static or no cuda_runtime_api.h")
+find_path(SHARDARRAY_CUB_INCLUDE cub/device/device_radix_sort.cuh NO_DEFAULT_PATH HINTS ${SHARDARRAY_CUDA_INCLUDE}/cccl)
+if(NOT SHARDARRAY_CUDART OR NOT SHARDARRAY_CUDA_INCLUDE OR NOT SHARDARRAY_CUB_INCLUDE)
+  shardarray_without_cuda("${cuda_toolkit} has no cudart_static, no cuda_runtime_api.h or no CUB")
 endif()
 
 # Bits are the CPU's: no contraction, no approximations. nvcc only warns where device code calls a function of the host, and then
@@ -112,7 +113,7 @@ add_custom_command(OUTPUT ${kernel_image} VERBATIM
 # CUB's sort, with its own kernels.
 set(sort_pairs ${PROJECT_BINARY_DIR}/generated/sort_pairs.o)
 add_custom_command(OUTPUT ${sort_pairs} VERBATIM
-  COMMAND ${SHARDARRAY_NVCC} -c -std=c++20 -O3 -Xcompiler=-fPIC,-fvisibility=hidden -I${PROJECT_SOURCE_DIR}/src
+  COMMAND ${SHARDARRAY_NVCC} -c -std=c++20 -O3 -Werror all-warnings -Xcompiler=-fPIC,-fvisibility=hidden -I${PROJECT_SOURCE_DIR}/src
           ${architectures} -MD -MF ${sort_pairs}.d -o ${sort_pairs} ${PROJECT_SOURCE_DIR}/kernels/sort_pairs.cu
   DEPENDS ${PROJECT_SOURCE_DIR}/kernels/sort_pairs.cu DEPFILE ${sort_pairs}.d
   COMMENT "Compiling CUB's sort for CUDA")

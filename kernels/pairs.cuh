@@ -75,8 +75,12 @@ SHARDARRAY_DEVICE inline void pair_lines(const Grid& g, const std::byte* table, 
   const auto* const values = reinterpret_cast<const std::uint32_t*>(scratch + t.values);
   for (std::int64_t at = first_point(g); at < t.count; at += point_step(g)) {
     const auto element = static_cast<std::int64_t>(values[at]);
-    std::uint32_t k = 0;
-    while (k + 1 < t.items.count && items[k + 1].first <= element) k++;
+    std::uint32_t k = 0;  // its item
+    for (std::uint32_t high = t.items.count; high - k > 1;) {
+      const std::uint32_t middle = k + (high - k) / 2;
+      if (items[middle].first <= element) k = middle;
+      else high = middle;
+    }
     reinterpret_cast<std::uint32_t*>(scratch + t.to)[at] =
         static_cast<std::uint32_t>(items[k].first_line + (element - items[k].first) / items[k].length);
   }

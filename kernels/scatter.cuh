@@ -43,9 +43,9 @@ SHARDARRAY_DEVICE void scatter(const Grid& g, const std::byte* table, std::byte*
   }
 }
 
-/// The sorted updates of a row: from the first to before the last.
+/// The sorted updates of a row, less than 2^32: from the first to before the last.
 struct Segment {
-  std::int64_t first, last;
+  std::uint32_t first, last;
 };
 struct SegmentItem {
   ScatterItem scatter;
@@ -71,9 +71,9 @@ SHARDARRAY_DEVICE inline void scatter_keys(const Grid& g, const std::byte* table
   const ScatterItem& s = item.scatter;
   const std::byte* const rows = address_of(bases, s.rows);
   for (std::int64_t at = first_point(g); at < s.batch * s.updates_each; at += point_step(g)) {
-    const auto row =
-        static_cast<std::int64_t>(read_integer(t.index, rows + at * t.index_bytes)) - s.first_row;
-    const std::int64_t key = row >= 0 && row < s.table_rows ? row : s.table_rows;
+    const auto row = static_cast<std::int64_t>(read_integer(t.index, rows + at * t.index_bytes));
+    const bool is_here = row >= s.first_row && row - s.first_row < s.table_rows;
+    const std::int64_t key = is_here ? row - s.first_row : s.table_rows;
     t.pairs.put(scratch, item.first + at,
                 t.pairs.with_line(static_cast<std::uint64_t>(key), item.first_line + at / s.updates_each),
                 static_cast<std::uint32_t>(item.first + at));
@@ -136,8 +136,9 @@ SHARDARRAY_DEVICE inline void scatter_starts(const Grid& g, const std::byte* tab
     const std::uint64_t key = sorted.key_of(row, wanted);
     Segment of_row{0, 0};
     if (wanted <= most) {
-      of_row.first = sorted.first_of(key, s.updates_each);
-      of_row.last = key == ~std::uint64_t{0} ? s.updates_each : sorted.first_of(key + 1, s.updates_each);
+      of_row.first = static_cast<std::uint32_t>(sorted.first_of(key, s.updates_each));
+      of_row.last = static_cast<std::uint32_t>(
+          key == ~std::uint64_t{0} ? s.updates_each : sorted.first_of(key + 1, s.updates_each));
     }
     segments[at] = of_row;
   }

@@ -408,6 +408,14 @@ TEST_CASE("cuda blocks: the steps of a program that is one kernel wait for each 
     CHECK(add("a step", program_test::prepare(jit(step), w, placed)));
     CHECK(add("a loop", program_test::prepare(jit(loop), w, placed)));
   }
+  // Warps make products of few elements with long sums; many updates are sorted by their rows.
+  const auto product = [](const Array& a, const Array& b) { return matmul(a, b) + sum(a); };
+  CHECK(add("products by warps", program_test::prepare(jit(product), program_test::numbers({3, 70}),
+                                                       program_test::numbers({70, 3}))));
+  CHECK(rows.back().printed.text.find("known_product_by_lanes<") != std::string::npos);
+  const auto by_rows = [](const Array& u, const Array& i) { return segment_sum(u * 2, i, 7); };
+  CHECK(add("updates by rows",
+            program_test::prepare(jit(by_rows), program_test::numbers({300, 2}), arange(0, 300) % 7)));
   for (const Row& r : rows) {
     const CompiledText text(emulator + r.printed.text + "using shardarray::shardarray_program;\n" +
                             runner_of(cuda::program_kernel_name));

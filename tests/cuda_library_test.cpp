@@ -3,12 +3,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <string>
 #include <string_view>
 #include <vector>
 
 #include "cuda_launches.h"
-#include "scale.h"
 
 namespace cuda_library_test {
 

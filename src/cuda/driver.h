@@ -61,7 +61,7 @@ struct Driver {
   /// `arguments`: the address of each; they are read before it returns. `early`: behind another kernel that was launched just before on
   /// the stream; it may begin while that runs, and waits for it itself (programmatic dependent launch of sm_90 and later).
   Status (*launch)(KernelHandle kernel, const Grid& grid, void** arguments, Stream stream, bool early);
-  /// CUB's sort of the pairs in `memory`, by several kernels; `own`: memory of its own, of `own_bytes`. Null: says how many.
+  /// CUB's sort of the pairs in `memory`, by kernels and fills; `own`: memory of its own, of `own_bytes`. Null: says how many.
   Status (*sort_pairs)(void* own, std::size_t* own_bytes, const PairSort& sort, void* memory, Stream stream);
   /// What is asked of the stream from now on is kept as a graph, and not done.
   Status (*begin_capture)(Stream stream);

@@ -54,10 +54,11 @@ static_assert(block_threads == device::tile_threads);
 // wait beside each other that it makes no difference.
 constexpr std::int64_t fewest_deep = 2 * device::DeepTile::depth, most_deep_elements = 1 << 16;
 
-// Where the order is free, warps make them sooner still, as long as there is one for each element at once.
+// Where the order is free, warps make them sooner still: in a program that is one kernel too, whose 32 warps take elements in turns,
+// as long as these are not many more than what their sums have.
 constexpr std::int64_t fewest_by_lanes = device::warp_lanes,
                        most_by_lanes = 1 << 16;  // products of an element
-constexpr std::int64_t most_warps = 1 << 13;
+constexpr std::int64_t most_warps = 1 << 13, most_elements_a_product = 16;
 
 template <class Shape> std::int64_t tiles_of(const Gemm::Item& g) {
   return g.batch * device::tiles_along<Shape>(g.m) * device::tiles_along<Shape>(g.n);
@@ -74,13 +75,14 @@ bool in_deep_tiles(const Gemm& gemm, const std::vector<std::size_t>& items) {
 
 bool by_lanes(const Gemm& gemm, const std::vector<std::size_t>& items) {
   if (gemm.fixed_order) return false;
-  std::int64_t elements = 0;
+  std::int64_t elements = 0, fewest_products = most_by_lanes;
   for (const std::size_t i : items) {
     const Gemm::Item& g = gemm.items[i];
     if (g.k < fewest_by_lanes || g.k > most_by_lanes) return false;
     elements += g.batch * g.m * g.n;
+    fewest_products = std::min(fewest_products, g.k);
   }
-  return elements <= most_warps;
+  return elements <= std::min(most_warps, most_elements_a_product * fewest_products);
 }
 
 device::ProductItem product_item(const Gemm::Item& g) {

@@ -29,6 +29,7 @@ Gpu::Gpu(int number) : driver_(driver()), number_(number) {
   set();
   check(driver_.stream_create(&stream_), "cudaStreamCreateWithFlags");
   check(driver_.load_library(&library_, kernel_image()), "cudaLibraryLoadData");
+  static_cast<void>(sort_memory({.count = 1}));  // CUB keeps how its first call ended, and memory is free now
 }
 
 // ---------------------------------------------------------------- failures
@@ -184,7 +185,8 @@ std::size_t Gpu::sort_memory(const PairSort& sort) {
   const KeptGpu kept;
   set();
   std::size_t bytes = 0;
-  check(driver_.sort_pairs(nullptr, &bytes, sort, nullptr, stream_), "cub::DeviceRadixSort");
+  check_with_room([&] { return driver_.sort_pairs(nullptr, &bytes, sort, nullptr, stream_); },
+                  "cub::DeviceRadixSort");
   return bytes;
 }
 

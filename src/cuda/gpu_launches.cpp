@@ -10,7 +10,7 @@ namespace shardarray::cuda {
 namespace {
 
 constexpr std::size_t table_alignment = 64, sort_alignment = 256;
-constexpr std::int64_t sort_nodes = 16;  // of a graph: more than CUB asks for
+constexpr std::int64_t sort_nodes = 20;  // of a graph: about what CUB asks for
 
 void* address_of(std::span<void* const> bases, const GpuLaunches::Workspace& w, const Ref& r) {
   void* const base = r.base == scratch_base ? w.scratch->data : bases[r.base];

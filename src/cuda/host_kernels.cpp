@@ -37,10 +37,6 @@ constexpr NamedKernel host_kernels[] = {
 };
 #undef SHARDARRAY_KERNEL
 
-}  // namespace
-
-namespace {
-
 template <class Key> void sort_by(const PairSort& s, std::byte* memory) {
   const auto* const keys = reinterpret_cast<const Key*>(memory + s.keys);
   const auto* const values = reinterpret_cast<const std::uint32_t*>(memory + s.values);

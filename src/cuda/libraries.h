@@ -151,7 +151,7 @@ struct ProductLimits {
   double own = 1 << 18;  ///< up to so many: the own kernel
   double guessed =
       5e8;  ///< of all products of a call; above: the fastest of several algorithms is found by trying
-  /// Of those of the own kernel, which adds up each element in one thread. A guess, to be measured.
+  /// Of those of the own kernels, which add up each element in a thread or a warp. A guess, to be measured.
   std::int64_t own_depth = 1024;
   /// Terms of a sum, from which on products of few elements are tried in parts of their depth, however few multiply-adds they are: what
   /// adds them up one after the other takes 30 ns a term. A guess, to be measured.

@@ -34,7 +34,7 @@ class PairLines {
   std::int64_t first(std::size_t item) const { return first_[item]; }
   std::int64_t first_line(std::size_t item) const { return first_line_[item]; }
 
-  /// Where they are written, and where they are sorted. The keys of sorted ones are lines where those of elements have 64 bits.
+  /// Where they are written, and where they are sorted. Of several lines with keys of 64 bits the sorted keys are lines.
   const device::Pairs& unsorted() const { return unsorted_; }
   const device::Pairs& sorted() const { return sorted_; }
   /// What sorts them, behind a launch that writes them.
