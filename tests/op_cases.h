@@ -115,6 +115,7 @@ Cases ordering_cases();
 Cases indexing_cases();
 Cases set_cases();
 Cases line_cases();
+Cases loss_cases();
 Cases branch_cases();
 Cases linalg_cases();
 Cases option_cases();
@@ -132,7 +133,7 @@ inline Cases launch_cases() {
         count_cases,       activation_cases, reduce_cases,       product_cases,    shape_cases,
         position_cases,    structure_cases,  map_cases,          statistics_cases, rearrange_cases,
         sample_cases,      ordering_cases,   indexing_cases,     set_cases,        line_cases,
-        conv_cases,        complex_cases,    complex_conv_cases, option_cases})
+        conv_cases,        complex_cases,    complex_conv_cases, option_cases,     loss_cases})
     for (OpCase& c : part()) rows.push_back(std::move(c));
   return rows;
 }

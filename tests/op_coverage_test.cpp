@@ -20,9 +20,9 @@ namespace {
 
 const char* const headers[] = {"activations", "apply",       "associative_scan", "collectives", "compare",
                                "complex",     "conditional", "control_flow",     "convolution", "fft",
-                               "image",       "indexing",    "linalg",           "math",        "ops",
-                               "ordering",    "polynomials", "pooling",          "products",    "rearrange",
-                               "sets",        "special",     "statistics"};
+                               "image",       "indexing",    "linalg",           "losses",      "math",
+                               "ops",         "ordering",    "polynomials",      "pooling",     "products",
+                               "rearrange",   "sets",        "special",          "statistics"};
 
 /// Other names of what has rows: of the same class, which has no state, or a function that calls it.
 template <class F> const char* same_as(const F&, const F&, const char* other) { return other; }

@@ -197,6 +197,9 @@ TEST_CASE("products: of what is cut only borders, partial results and counts mov
   CHECK(planned([](const Array& x) { return sa::diagonal(x); }, rows) == "");
   CHECK(planned([](const Array& x) { return sa::trace(x); }, rows) == "all_reduce{x} 7");
   CHECK(planned([](const Array& x) { return sa::top_k(x, 2).first; }, rows) == "");
+  // The largest of each column, then its first place.
+  CHECK(planned([](const Array& x) { return sa::argmax(x, 0); }, rows) ==
+        "all_reduce{x} 448, all_reduce{x} 448");
   CHECK(planned([](const Array& x, const Array& places) { return sa::searchsorted(places, x); }, line, few) ==
         "");
   CHECK(planned([](const Array& x, const Array& i) { return sa::segment_sum(x, i, 4); }, rows, ids) ==
