@@ -62,9 +62,11 @@ def seed_step_filter_jit(rows):
     return seed_step_by(lambda f: eqx.filter_jit(f, donate="all-except-first"), rows)
 
 
-def adam(n):
+def adam_on(leaves, n):
+    """Steps of Adam on so many arrays of n numbers."""
     optim = optax.adam(0.1)
-    w, g = normal(1, (n,)), normal(2, (n,))
+    w = [normal(2 * k + 1, (n,)) for k in range(leaves)]
+    g = [normal(2 * k + 2, (n,)) for k in range(leaves)]
     now = jax.block_until_ready((w, optim.init(w)))
     jax.block_until_ready(g)
 
@@ -81,9 +83,17 @@ def adam(n):
 
     def check(digest):
         w, state = now
-        return [digest(a) for a in (w, state[0].mu, state[0].nu)]
+        return [digest(a[-1]) for a in (w, state[0].mu, state[0].nu)]
 
     return [Work("", call, check)]
+
+
+def adam(n):
+    return adam_on(1, n)
+
+
+def adam_of_leaves(leaves):
+    return adam_on(leaves, 64)
 
 
 def training(step, model, *batch):
@@ -182,6 +192,7 @@ ROWS = {
     "seed_step": seed_step,
     "seed_step_filter_jit": seed_step_filter_jit,
     "adam": adam,
+    "adam_of_leaves": adam_of_leaves,
     "mlp": mlp,
     "transformer": transformer,
 }

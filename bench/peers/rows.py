@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-TRAINING = ("seed_step", "adam", "mlp", "transformer")  # rows that need more than JAX of JAX's side
+TRAINING = ("seed_step", "adam", "adam_of_leaves", "mlp", "transformer")  # rows that need more than JAX of JAX's side
 TORCH_ROWS = (
     "dispatch_eager",
     "matmul",
@@ -25,6 +25,7 @@ TORCH_ROWS = (
     "gru",
     "conv",
     "adam",
+    "adam_of_leaves",
     "mlp",
     "transformer",
 )
@@ -82,6 +83,7 @@ ROWS = [
         environment={"SHARDARRAY_SHARE_REPLICAS": "0"},
     ),
     Row("adam 1e7, donated", "adam", 10**7, ratio=4.5 / 0.95 / 8.6),
+    Row("adam of 200 leaves of 64, donated", "adam_of_leaves", 200, ratio=1),
     Row("gelu 1e5", "gelu", 10**5, ratio=0.7),
     Row("gelu 1e6", "gelu", 10**6, ratio=0.7),
     Row("gelu 1e7", "gelu", 10**7, ratio=0.7),

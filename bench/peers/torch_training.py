@@ -15,10 +15,12 @@ def parameter(x):
     return x.clone().requires_grad_()
 
 
-def adam(n, wrap):
-    w = parameter(normal(1, (n,)))
-    w.grad = normal(2, (n,))
-    optim = torch.optim.Adam([w], lr=0.1, **updates_for(wrap))
+def adam_on(leaves, n, wrap):
+    """Steps of Adam on so many arrays of n numbers."""
+    w = [parameter(normal(2 * k + 1, (n,))) for k in range(leaves)]
+    for k, leaf in enumerate(w):
+        leaf.grad = normal(2 * k + 2, (n,))
+    optim = torch.optim.Adam(w, lr=0.1, **updates_for(wrap))
     step = wrap(optim.step)
 
     def call():
@@ -26,10 +28,18 @@ def adam(n, wrap):
         wait()
 
     def check(digest):
-        state = optim.state[w]
-        return [figures_of(digest, a) for a in (w, state["exp_avg"], state["exp_avg_sq"])]
+        state = optim.state[w[-1]]
+        return [figures_of(digest, a) for a in (w[-1], state["exp_avg"], state["exp_avg_sq"])]
 
     return [Work("", call, check)]
+
+
+def adam(n, wrap):
+    return adam_on(1, n, wrap)
+
+
+def adam_of_leaves(leaves, wrap):
+    return adam_on(leaves, 64, wrap)
 
 
 def updates_for(wrap):
@@ -146,4 +156,4 @@ def transformer(width, wrap):
     return training(loss, 0.1, parameters, wrap, text[:, :-1].contiguous(), text[:, 1:].contiguous())
 
 
-ROWS = {"adam": adam, "mlp": mlp, "transformer": transformer}
+ROWS = {"adam": adam, "adam_of_leaves": adam_of_leaves, "mlp": mlp, "transformer": transformer}

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "work.h"
 
@@ -56,34 +57,40 @@ inline Works seed_step(std::int64_t batch) {
   return {{"", call, check}};
 }
 
-inline Works adam(std::int64_t n) {
+/// Steps of Adam on `leaves` arrays of n numbers.
+inline Works adam_on(std::int64_t leaves, std::int64_t n) {
   const auto optim = sa::optim::adam(0.1);
-  using State = sa::optim::AdamState<sa::Array>;
+  using Leaves = std::vector<sa::Array>;
   struct Training {
-    sa::Array w, g;
-    State state;
+    Leaves w, g;
+    sa::optim::AdamState<Leaves> state;
   };
   auto t = std::make_shared<Training>();
-  t->w = normal(1, {n});
-  t->g = normal(2, {n});
+  for (int k = 0; k < leaves; k++) {
+    t->w.push_back(normal(2 * k + 1, {n}));
+    t->g.push_back(normal(2 * k + 2, {n}));
+  }
   t->state = optim.init(t->w);
   sa::block_until_ready(std::tuple(t->w, t->g, t->state));
-  const auto step = sa::jit([=](sa::Array w, State state, sa::Array g) {
+  const auto step = sa::jit([=](Leaves w, sa::optim::AdamState<Leaves> state, Leaves g) {
     const auto [updates, next] = optim.update(g, state);
     return std::tuple(sa::apply_updates(w, updates), next);
   });
   const auto call = [=] {
     std::tie(t->w, t->state) = step(std::move(t->w), std::move(t->state), t->g);
-    t->w.block_until_ready();
+    sa::block_until_ready(t->w);
     sa::block_until_ready(t->state);
   };
   const auto check = [=] {
     Figures all;
-    for (const sa::Array& a : {t->w, t->state.mu, t->state.nu}) all.push_back(digest(a));
+    for (const Leaves* l : {&t->w, &t->state.mu, &t->state.nu}) all.push_back(digest(l->back()));
     return all;
   };
   return {{"", call, check}};
 }
+
+inline Works adam(std::int64_t n) { return adam_on(1, n); }
+inline Works adam_of_leaves(std::int64_t leaves) { return adam_on(leaves, 64); }
 
 /// `call` and `check` of a step (model, x, y) -> (model, loss): the check makes four more steps.
 template <class Step, class M>
