@@ -1,13 +1,16 @@
-// Layouts of a product C[m,n] = A[m,k] B[k,n] on a mesh: their spelling and the list of all. No data, no devices.
+// Layouts of a product C[m,n] = A[m,k] B[k,n], or of two, C[m,k] = A[m,k] B[k,n] V[n,k], on a mesh: their spelling and the list of
+// all. No data, no devices.
 //
 // A layout is spelled `A,B,C`, each matrix as its rows and its columns: `.` whole, `x` cut by axis x, `x+y` cut by both (x
 // major). `x.,.y,xy`: A cut in rows by x, B in columns by y, C in rows by x and columns by y. `any` is every cut; C may be `auto`, which
-// the library picks. `any` for C has `auto` too, and `A,B` is `A,B,any`: which C?
+// the library picks. `any` for C has `auto` too, and `A,B` is `A,B,any`: which C? Of two products it is `A,B,V,C`; what is between them
+// lies as the library has it.
 #pragma once
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -23,14 +26,16 @@ struct Product {
   std::vector<MeshAxis> mesh;
   std::int64_t m = 0, k = 0, n = 0, itemsize = 4;
   std::int64_t sum_itemsize = 4;  ///< of what products are computed and summed in
+  bool chain = false;             ///< two products
   int devices() const {
     int count = 1;
     for (const MeshAxis& a : mesh) count *= a.size;
     return count;
   }
   double flops() const {
-    return 2.0 * static_cast<double>(m) * static_cast<double>(k) * static_cast<double>(n);
+    return (chain ? 4.0 : 2.0) * static_cast<double>(m) * static_cast<double>(k) * static_cast<double>(n);
   }
+  std::int64_t columns() const { return chain ? k : n; }  ///< of C
 };
 /// The axes (positions in the mesh) that cut a matrix, major first.
 struct Cut {
@@ -39,7 +44,8 @@ struct Cut {
 };
 struct ProductLayout {
   Cut a, b, c;
-  bool picked = false;  ///< C is what the library picks; until that is known c means nothing
+  bool picked = false;        ///< C is what the library picks; until that is known c means nothing
+  std::optional<Cut> v = {};  ///< of two products
   friend bool operator==(const ProductLayout&, const ProductLayout&) = default;
 };
 
@@ -81,7 +87,8 @@ inline std::string to_text(const Cut& c, const std::vector<MeshAxis>& mesh) {
   return to_text(c.rows, mesh) + to_text(c.columns, mesh);
 }
 inline std::string to_text(const ProductLayout& l, const std::vector<MeshAxis>& mesh) {
-  return to_text(l.a, mesh) + "," + to_text(l.b, mesh) + "," + (l.picked ? "auto" : to_text(l.c, mesh));
+  return to_text(l.a, mesh) + "," + to_text(l.b, mesh) + "," + (l.v ? to_text(*l.v, mesh) + "," : "") +
+         (l.picked ? "auto" : to_text(l.c, mesh));
 }
 
 /// `x.`, `.x+y`. Throws std::invalid_argument.
@@ -142,58 +149,70 @@ inline std::vector<Cut> ordered_cuts(const std::vector<MeshAxis>& mesh) {
   }
   return out;
 }
-/// 27 on one axis, 729 on two.
-inline std::vector<ProductLayout> all_layouts(const std::vector<MeshAxis>& mesh) {
+/// 27 on one axis, 729 on two; of two products 81 and 6,561.
+inline std::vector<ProductLayout> all_layouts(const std::vector<MeshAxis>& mesh, bool chain = false) {
   const std::vector<Cut> cuts = all_cuts(mesh);
   std::vector<ProductLayout> out;
   for (const Cut& a : cuts)
     for (const Cut& b : cuts)
-      for (const Cut& c : cuts) out.push_back({a, b, c});
+      for (const Cut& c : cuts) {
+        if (!chain) out.push_back({a, b, c});
+        for (std::size_t v = 0; chain && v < cuts.size(); v++) out.push_back({a, b, c, false, cuts[v]});
+      }
   return out;
 }
 
 /// `random:20`: so many of all layouts.
-inline std::vector<ProductLayout> random_layouts(const std::string& word, const std::vector<MeshAxis>& mesh) {
+inline std::vector<ProductLayout> random_layouts(const std::string& word, const std::vector<MeshAxis>& mesh,
+                                                 bool chain) {
   const std::string digits = word.substr(word.find(':') + 1);
   if (digits.empty() || digits.size() > 6 || digits.find_first_not_of("0123456789") != digits.npos ||
       std::stoi(digits) == 0)
     throw std::invalid_argument(
         fmt::format("--layouts: '{}' names no number of layouts from 1 to 999999. Write random:20.", word));
-  std::vector<ProductLayout> layouts = all_layouts(mesh);
+  std::vector<ProductLayout> layouts = all_layouts(mesh, chain);
   std::mt19937 random(1);
   std::shuffle(layouts.begin(), layouts.end(), random);
   layouts.resize(std::min(layouts.size(), static_cast<std::size_t>(std::stoi(digits))));
   return layouts;
 }
 
-/// `A,B,C` or `A,B`, with `any` and `auto`.
-inline std::vector<ProductLayout> spelled_layouts(const std::string& word,
-                                                  const std::vector<MeshAxis>& mesh) {
+/// `A,B,C` or `A,B`, of two products `A,B,V,C` or `A,B,V`, with `any` and `auto`.
+inline std::vector<ProductLayout> spelled_layouts(const std::string& word, const std::vector<MeshAxis>& mesh,
+                                                  bool chain) {
   std::vector<std::string> parts{""};
   for (const char c : word)
     if (c == ',') parts.emplace_back();
     else parts.back() += c;
-  if (parts.size() == 2) parts.emplace_back("any");
-  if (parts.size() != 3)
+  const std::string matrices = chain ? "ABV" : "AB";
+  if (parts.size() == matrices.size()) parts.emplace_back("any");
+  if (parts.size() != matrices.size() + 1)
     throw std::invalid_argument(
-        fmt::format("--layouts: '{}' is no layout. It names A and B, or A, B and C. Write all, random:20, "
-                    "x.,.x (which C?) or x.,any,..",
-                    word));
-  for (const char* matrix : {"A", "B"})
-    if (parts[*matrix == 'B'] == "auto")
+        fmt::format("--layouts: '{}' is no layout. It names {}. Write all, random:20, {}", word,
+                    chain ? "A, B and V, or A, B, V and C" : "A and B, or A, B and C",
+                    chain ? "x.,..,..,x. or ..,.x,x. (which C?)" : "x.,.x (which C?) or x.,any,.."));
+  std::vector<std::vector<Cut>> cuts;
+  for (std::size_t k = 0; k < matrices.size(); k++) {
+    if (parts[k] == "auto")
       throw std::invalid_argument(
-          fmt::format("--layouts: '{}': {} is auto. A and B are placed before the call, the library picks C "
-                      "alone. Write any to measure every {}.",
-                      word, matrix, matrix));
-  const auto cuts = [&](const std::string& s) {
-    return s == "any" ? all_cuts(mesh) : std::vector<Cut>{parse_cut(s, mesh)};
-  };
+          fmt::format("--layouts: '{}': {} is auto. {} are placed before the call, the library picks C "
+                      "alone. Write any to "
+                      "measure every {}.",
+                      word, matrices[k], chain ? "A, B and V" : "A and B", matrices[k]));
+    cuts.push_back(parts[k] == "any" ? all_cuts(mesh) : std::vector<Cut>{parse_cut(parts[k], mesh)});
+  }
+  const std::string& c = parts.back();
   std::vector<ProductLayout> out;
-  for (const Cut& a : cuts(parts[0]))
-    for (const Cut& b : cuts(parts[1])) {
-      if (parts[2] != "auto")
-        for (const Cut& c : cuts(parts[2])) out.push_back({a, b, c});
-      if (parts[2] == "auto" || parts[2] == "any") out.push_back({a, b, {}, true});
+  const auto add = [&](const Cut& a_cut, const Cut& b_cut, const std::optional<Cut>& v_cut) {
+    if (c != "auto")
+      for (const Cut& c_cut : c == "any" ? all_cuts(mesh) : std::vector<Cut>{parse_cut(c, mesh)})
+        out.push_back({a_cut, b_cut, c_cut, false, v_cut});
+    if (c == "auto" || c == "any") out.push_back({a_cut, b_cut, {}, true, v_cut});
+  };
+  for (const Cut& a_cut : cuts[0])
+    for (const Cut& b_cut : cuts[1]) {
+      if (!chain) add(a_cut, b_cut, {});
+      for (std::size_t v = 0; chain && v < cuts[2].size(); v++) add(a_cut, b_cut, cuts[2][v]);
     }
   return out;
 }
@@ -201,12 +220,13 @@ inline std::vector<ProductLayout> spelled_layouts(const std::string& word,
 /// The layouts that `words` select: `all` (any,any,any), `random:N`, or spellings. None twice; those whose C the library picks stand
 /// last. Throws std::invalid_argument.
 inline std::vector<ProductLayout> select_layouts(const std::vector<std::string>& words,
-                                                 const std::vector<MeshAxis>& mesh) {
+                                                 const std::vector<MeshAxis>& mesh, bool chain = false) {
   std::vector<ProductLayout> out;
   for (const std::string& word : words)
-    for (ProductLayout& l : word.starts_with("random:") ? random_layouts(word, mesh)
-                            : word == "all"             ? spelled_layouts("any,any,any", mesh)
-                                                        : spelled_layouts(word, mesh))
+    for (ProductLayout& l : word.starts_with("random:") ? random_layouts(word, mesh, chain)
+                            : word == "all"
+                                ? spelled_layouts(chain ? "any,any,any,any" : "any,any,any", mesh, chain)
+                                : spelled_layouts(word, mesh, chain))
       if (std::find(out.begin(), out.end(), l) == out.end()) out.push_back(std::move(l));
   std::stable_partition(out.begin(), out.end(), [](const ProductLayout& l) { return !l.picked; });
   return out;

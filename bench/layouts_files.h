@@ -1,18 +1,17 @@
-// What matmul_layouts has measured, as JSON and CSV. `floor` is what the best known strategy needs at least, null without a peak.
+// What matmul_layouts has measured or predicted, as JSON, CSV and Markdown. `floor` is what the best known strategy needs at least, null without a peak.
 #pragma once
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "layouts_results.h"
+#include "layouts_table.h"
 
 namespace bench {
 
 inline nlohmann::json json_row(const LayoutResults& x, const LayoutRow& r) {
-  const Case& timed = x.timed(r);
   nlohmann::json row = {{"name", r.name},
-                        {"value", timed.time()},
+                        {"value", x.seconds(r)},
                         {"unit", "s"},
                         {"floor", nullptr},
                         {"ratio", nullptr},
@@ -26,19 +25,27 @@ inline nlohmann::json json_row(const LayoutResults& x, const LayoutRow& r) {
                         {"least_strategy", r.least.where},
                         {"moved_bytes", r.moved},
                         {"flops_per_device", r.flops},
-                        {"spread", timed.spread()},
-                        {"rounds", x.o.rounds},
-                        {"calls_per_round", timed.calls},
-                        {"first_call", timed.first},
+                        {"memory_per_device", r.memory},
+                        {"t_lo", nullptr},
+                        {"t_hi", nullptr},
+                        {"spread", x.spread(r)},
                         {"gflops", x.gflops(r)},
+                        {"busbw", r.bytes / x.seconds(r)},
                         {"share_of_peak", nullptr},
-                        {"predicted", nullptr},
                         {"bound", x.bound(r)}};
-  if (x.rates.flops > 0) {
-    row["floor"] = x.floor(r), row["ratio"] = timed.time() / x.floor(r);
-    row["share_of_peak"] = x.peak_share(r), row["predicted"] = x.predicted(r);
+  if (r.layout.v) row["v"] = to_text(*r.layout.v, x.product.mesh);
+  if (r.timed) {
+    const Case& timed = x.timed(r);
+    row["rounds"] = x.o.rounds, row["calls_per_round"] = timed.calls, row["first_call"] = timed.first;
+    row["p99"] = percentile_99(timed);
   }
-  if (x.o.share) row["shared"] = x.cases[r.shared].time();
+  if (x.rates.flops > 0) {
+    row["floor"] = x.floor(r), row["ratio"] = x.seconds(r) / x.floor(r);
+    row["share_of_peak"] = x.peak_share(r);
+  }
+  if (r.predicted() > 0) row["t_lo"] = r.at_least(), row["t_hi"] = r.predicted();
+  if (r.shared) row["shared"] = x.cases[*r.shared].time();
+  if (r.jax > 0) row["jax"] = r.jax;
   return row;
 }
 
@@ -56,12 +63,19 @@ inline void write_json(const LayoutResults& x, const std::string& path) {
                      {"m", x.o.m},
                      {"k", x.o.k},
                      {"n", x.o.n},
+                     {"chain", x.o.chain},
                      {"dtype", x.o.dtype},
                      {"sums", shardarray::short_name(x.o.type().sums)},
                      {"replicas", "separate"}});
   if (x.rates.flops > 0) add("peak", x.rates.flops, "FLOP/s");
+  if (x.one_device) add(x.cases[*x.one_device].name, x.cases[*x.one_device].time(), "s");
   if (x.blas) add(x.cases[*x.blas].name, x.cases[*x.blas].time(), "s");
-  add("copies", x.rates.bytes, "B/s");
+  if (x.measured()) add("copies", x.rates.bytes, "B/s");
+  if (const auto p = prediction(x)) {
+    add("rank correlation of t_hi", p->correlation, "");
+    add("median error of t_hi", p->median_error, "");
+    add("regret of the fastest by t_hi", p->regret, "");
+  }
   for (const LayoutRow& r : x.rows) out.push_back(json_row(x, r));
   std::ofstream(path) << out.dump(2) << "\n";
 }
@@ -69,6 +83,7 @@ inline void write_json(const LayoutResults& x, const std::string& path) {
 inline void write_csv(const LayoutResults& x, const std::string& path) {
   const std::vector<std::string> columns{"a",
                                          "b",
+                                         "v",
                                          "c",
                                          "picked",
                                          "collectives",
@@ -76,29 +91,43 @@ inline void write_csv(const LayoutResults& x, const std::string& path) {
                                          "least_bytes_per_device",
                                          "moved_bytes",
                                          "flops_per_device",
+                                         "memory_per_device",
                                          "floor",
+                                         "t_lo",
+                                         "t_hi",
                                          "value",
                                          "spread",
+                                         "p99",
                                          "gflops",
                                          "share_of_peak",
-                                         "predicted",
-                                         "bound"};
+                                         "busbw",
+                                         "bound",
+                                         "shared",
+                                         "jax"};
   const auto heading = [](const std::string& c) {
-    return c == "value" ? "seconds" : c == "floor" ? "floor_seconds" : c;
+    return c == "value" ? "seconds" : c == "floor" || c == "shared" || c == "jax" ? c + "_seconds" : c;
   };
   std::ofstream file(path);
   for (const std::string& c : columns) file << (c == "a" ? "" : ",") << heading(c);
-  file << (x.o.share ? ",shared_seconds\n" : "\n");
+  file << "\n";
   for (const LayoutRow& r : x.rows) {
     const nlohmann::json row = json_row(x, r);
-    for (const std::string& column : columns)
+    for (const std::string& column : columns) {
+      const nlohmann::json v = row.value(column, nlohmann::json());
       file << (column == "a" ? "" : ",")
-           << (row[column].is_string() ? "\"" + row[column].get<std::string>() + "\""
-               : row[column].is_null() ? ""
-                                       : row[column].dump());
-    if (x.o.share) file << "," << row["shared"];
+           << (v.is_string() ? "\"" + v.get<std::string>() + "\""
+               : v.is_null() ? ""
+                             : v.dump());
+    }
     file << "\n";
   }
+}
+
+/// The files that were asked for.
+inline void write_files(const LayoutResults& x) {
+  if (!x.o.json_file.empty()) write_json(x, x.o.json_file);
+  if (!x.o.csv_file.empty()) write_csv(x, x.o.csv_file);
+  if (!x.o.markdown_file.empty()) std::ofstream(x.o.markdown_file) << LayoutTable(x).markdown();
 }
 
 }  // namespace bench

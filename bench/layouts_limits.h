@@ -25,28 +25,13 @@ template <class T> void add_blas_case(LayoutResults& x) {
   auto product = std::make_shared<BlasProduct<T>>(static_cast<int>(x.o.m), static_cast<int>(x.o.k),
                                                   static_cast<int>(x.o.n));
   x.cases.push_back(
-      {x.o.type().half() ? "BLAS in f32, one device" : "BLAS, one device", [=] { (*product)(*blas); }, {}});
+      {x.o.type().half() ? "BLAS in f32, one device" : "BLAS, one device",
+       [=] { (*product)(*blas); },
+       {.flops = 2 * static_cast<double>(x.o.m) * static_cast<double>(x.o.k) * static_cast<double>(x.o.n)}});
 }
 
-inline void add_cpu_limits(LayoutResults& x) {
-  constexpr long turns = 20'000;
-  for (const FmaLoop& loop : fma_loops(static_cast<int>(x.product.sum_itemsize))) {
-    x.peaks.push_back(x.cases.size());
-    const int parts = 4 * x.workers;
-    x.cases.push_back({loop.name,
-                       [=] { on_all_workers(parts, [&](int) { loop.run(turns); }); },
-                       {.flops = loop.flops * static_cast<double>(turns) * parts}});
-  }
-  if (x.o.type().f32()) add_blas_case<float>(x);
-  else add_blas_case<double>(x);
-  auto copies = std::make_shared<Copies>(largest_matrix(x.o) * x.product.itemsize, x.product.devices());
-  x.copied = copies->bytes();
-  x.copies = x.cases.size();
-  x.cases.push_back({"copies", [=] { (*copies)(); }, {}});
-}
-
-inline std::size_t add_gpu_product(LayoutResults& x, const std::string& name, std::int64_t m, std::int64_t k,
-                                   std::int64_t n) {
+inline std::size_t add_product(LayoutResults& x, const std::string& name, std::int64_t m, std::int64_t k,
+                               std::int64_t n) {
   namespace sa = shardarray;
   const sa::DType dtype = x.o.type().dtype;
   const sa::Array a = sa::random::normal(sa::random::key(1), {m, k}, dtype),
@@ -59,12 +44,30 @@ inline std::size_t add_gpu_product(LayoutResults& x, const std::string& name, st
   return x.cases.size() - 1;
 }
 
+inline void add_cpu_limits(LayoutResults& x) {
+  constexpr long turns = 20'000;
+  for (const FmaLoop& loop : fma_loops(static_cast<int>(x.product.sum_itemsize))) {
+    x.peaks.push_back(x.cases.size());
+    const int parts = 4 * x.workers;
+    x.cases.push_back({loop.name,
+                       [=] { on_all_workers(parts, [&](int) { loop.run(turns); }); },
+                       {.flops = loop.flops * static_cast<double>(turns) * parts}});
+  }
+  x.one_device = add_product(x, "one device", x.o.m, x.o.k, x.o.n);
+  if (x.o.type().f32()) add_blas_case<float>(x);
+  else add_blas_case<double>(x);
+  auto copies = std::make_shared<Copies>(largest_matrix(x.o) * x.product.itemsize, x.product.devices());
+  x.copied = copies->bytes();
+  x.copies = x.cases.size();
+  x.cases.push_back({"copies", [=] { (*copies)(); }, {}});
+}
+
 inline void add_gpu_limits(LayoutResults& x, const shardarray::Mesh& mesh) {
   namespace sa = shardarray;
   const std::int64_t side = x.o.peak_size;
   x.peaks.push_back(
-      add_gpu_product(x, fmt::format("a product of {0} x {0} on one device", side), side, side, side));
-  x.blas = add_gpu_product(x, "one device", x.o.m, x.o.k, x.o.n);
+      add_product(x, fmt::format("a product of {0} x {0} on one device", side), side, side, side));
+  x.one_device = add_product(x, "one device", x.o.m, x.o.k, x.o.n);
   const sa::Array v = sa::device_put(sa::ones({x.product.devices(), largest_matrix(x.o)}, x.o.type().dtype),
                                      sa::NamedSharding(mesh, sa::P(sa::AxisNames{mesh.axis_names()})));
   const auto doubled = sa::jit([](const sa::Array& w) { return w * 2; });

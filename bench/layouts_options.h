@@ -45,14 +45,21 @@ inline constexpr std::array element_types{
 };
 
 struct LayoutOptions {
-  std::string platform = "cpu", mesh = "x=8", dtype = "f32", json_file, csv_file;
+  std::string platform = "cpu", mesh = "x=8", dtype = "f32", machine, json_file, csv_file, markdown_file;
   std::int64_t m = 1024, k = 1024, n = 1024;
-  std::vector<std::string> layouts = {"all"};
+  std::vector<std::string> layouts = {"all"}, columns;
+  std::string sweep;      // `m=64..8192` or `m=64,100,1000`
+  std::int64_t most = 0;  // measures only so many, those that are predicted to be the fastest; 0: all
+  std::string jax;        // a Python that has JAX
   int top = 0, rounds = 9;
   double sample = 0.01;           // seconds
   std::int64_t peak_size = 8192;  // of the product that a GPU's peak is taken from
-  bool share = false;
+  bool share = false, chain = false;
   bool cuda() const { return platform == "cuda"; }
+  bool described() const { return !machine.empty(); }  ///< nothing is measured
+  const char* kind_of_devices() const {
+    return described() ? "described" : cuda() ? "logical CUDA" : "virtual CPU";
+  }
   const ElementType& type() const {
     return *std::find_if(element_types.begin(), element_types.end(),
                          [&](const ElementType& t) { return dtype == t.name; });
@@ -63,9 +70,12 @@ struct LayoutOptions {
             k,
             n,
             static_cast<std::int64_t>(shardarray::itemsize(type().dtype)),
-            static_cast<std::int64_t>(shardarray::itemsize(type().sums))};
+            static_cast<std::int64_t>(shardarray::itemsize(type().sums)),
+            chain};
   }
 };
+
+constexpr std::int64_t kMostSize = 1'000'000;
 
 namespace detail {
 
@@ -102,20 +112,67 @@ inline std::string writable(const std::string& path) {
                      std::strerror(errno));
 }
 
+/// `top:12` -> 12, `all` -> 0.
+inline std::int64_t layouts_to_measure(const std::string& word) {
+  return word == "all" ? 0 : std::stoll(word.substr(4));
+}
+inline std::string measure_word(const std::string& word) {
+  if (word == "all" || (word.starts_with("top:") && whole_number(1'000'000, 12)(word.substr(4)).empty()))
+    return "";
+  return fmt::format("'{}' is neither all nor top:N. Write top:12, for example.", word);
+}
+
 }  // namespace detail
 
+/// The sizes of `m=64..8192` (each twice the one before) or `m=64,100,1000`, and which of m, k and n they are. Throws
+/// std::invalid_argument.
+struct Sweep {
+  char size = 0;
+  std::vector<std::int64_t> values;
+};
+inline Sweep parse_sweep(const std::string& text) {
+  const auto fail = [&](const std::string& why) {
+    throw std::invalid_argument(
+        fmt::format("--sweep {}: {}. Write one of m, k and n with sizes: m=64..8192 (each twice the one "
+                    "before) or m=64,100,1000.",
+                    text, why));
+  };
+  const auto number = [&](const std::string& word) -> std::int64_t {
+    if (!detail::whole_number(kMostSize, 64)(word).empty())
+      fail(fmt::format("'{}' is no whole number from 1 to {}", word, kMostSize));
+    return std::stoll(word);
+  };
+  Sweep s;
+  if (text.size() < 3 || text[1] != '=' || std::string("mkn").find(text[0]) == std::string::npos)
+    fail("it names none of m, k and n");
+  s.size = text[0];
+  const std::string list = text.substr(2);
+  if (const std::size_t dots = list.find(".."); dots != list.npos) {
+    const std::int64_t first = number(list.substr(0, dots)), last = number(list.substr(dots + 2));
+    for (std::int64_t v = first; v <= last; v *= 2) s.values.push_back(v);
+  } else {
+    for (std::size_t at = 0; at <= list.size();) {
+      const std::size_t end = std::min(list.find(',', at), list.size());
+      s.values.push_back(number(list.substr(at, end - at)));
+      at = end + 1;
+    }
+  }
+  if (s.values.size() < 2) fail("it is less than two sizes");
+  if (!std::ranges::is_sorted(s.values, std::less_equal<>())) fail("its sizes do not rise");
+  return s;
+}
+
 inline void add_sizes(CLI::App& app, LayoutOptions& o) {
-  constexpr std::int64_t kMost = 1'000'000;
   app.add_option("--mesh", o.mesh, "Axes of one letter with sizes, up to three: x=8 or x=2,y=4")
       ->capture_default_str();
   app.add_option("--m", o.m, "Rows of A and C")
-      ->check(detail::whole_number(kMost, 1024))
+      ->check(detail::whole_number(kMostSize, 1024))
       ->capture_default_str();
   app.add_option("--k", o.k, "Columns of A, rows of B")
-      ->check(detail::whole_number(kMost, 1024))
+      ->check(detail::whole_number(kMostSize, 1024))
       ->capture_default_str();
   app.add_option("--n", o.n, "Columns of B and C")
-      ->check(detail::whole_number(kMost, 1024))
+      ->check(detail::whole_number(kMostSize, 1024))
       ->capture_default_str();
   std::vector<std::string> names;
   names.reserve(std::size(element_types));
@@ -142,6 +199,9 @@ inline void add_options(CLI::App& app, LayoutOptions& o) {
       ->check(detail::one_of("platform", {"cpu", "cuda"}))
       ->capture_default_str();
   add_sizes(app, o);
+  app.add_flag(
+      "--chain", o.chain,
+      "Two products, C[m,k] = A[m,k] B[k,n] V[n,k], as in an MLP: layouts are A,B,V,C, 81 on one axis");
   app.add_option("--peak-size", o.peak_size, "Rows of the square product that a GPU's peak is taken from")
       ->check(detail::whole_number(32768, 8192))
       ->capture_default_str();
@@ -154,8 +214,29 @@ inline void add_options(CLI::App& app, LayoutOptions& o) {
       ->capture_default_str();
   app.add_flag("--share-replicas", o.share,
                "Measures besides how fast it is when replicas share memory and work");
+  app.add_option_function<std::string>(
+         "--measure", [&o](const std::string& word) { o.most = detail::layouts_to_measure(word); },
+         "all, or top:N: only the N that are predicted to be the fastest")
+      ->check(detail::measure_word)
+      ->default_str("all");
+  app.add_option(
+      "--machine", o.machine,
+      "Predicts the table for a machine that need not be here: h200, h200x8, h200x64, tpu-v5p-64 or a\n"
+      "file NAME.json; its first devices are the mesh. Nothing is measured");
+  app.add_option("--sweep", o.sweep,
+                 "Once for each size of m, k or n: m=64..8192 (each twice the one before) or m=64,100,1000;\n"
+                 "prints the fastest of each and where one overtakes another");
+  app.add_option(
+         "--columns", o.columns,
+         "What the table shows, with commas between: A,B,V,C,collectives,bytes/dev,least,FLOP/dev,memory,\n"
+         "floor,t_lo,t_hi,time,+-%,p99,/t_hi,GFLOP/s,peak,busbw,bound,shared,wins,JAX,/JAX")
+      ->delimiter(',');
+  app.add_option("--jax", o.jax,
+                 "A Python that has JAX, which then runs the same layouts; from the sources alone");
   app.add_option("--json", o.json_file, "Writes all figures to this file")->check(detail::writable);
   app.add_option("--csv", o.csv_file, "Writes the table to this file")->check(detail::writable);
+  app.add_option("--markdown", o.markdown_file, "Writes the table to this file, in Markdown")
+      ->check(detail::writable);
   app.add_flag_callback(
       "--quick", [&o] { o.rounds = 3, o.sample = 1e-4, o.peak_size = 256; },
       "Few short samples, and a small peak: to see that it runs");
@@ -163,7 +244,24 @@ inline void add_options(CLI::App& app, LayoutOptions& o) {
 
 /// What no option alone shows. Throws std::invalid_argument.
 inline void check(const LayoutOptions& o) {
-  if (o.dtype == "tf32" && !o.cuda())
+  if (o.described()) {
+    for (const auto& [given, option] :
+         {std::pair(o.cuda(), "--platform cuda"), std::pair(o.most > 0, "--measure"),
+          std::pair(o.share, "--share-replicas"), std::pair(!o.jax.empty(), "--jax")})
+      if (given)
+        throw std::invalid_argument(
+            fmt::format("--machine {}: {} asks for a measurement, and nothing is measured of a machine that "
+                        "is described. "
+                        "Leave one of both out.",
+                        o.machine, option));
+  }
+  if (!o.sweep.empty()) {
+    static_cast<void>(parse_sweep(o.sweep));
+    if (!o.json_file.empty() || !o.csv_file.empty() || !o.markdown_file.empty())
+      throw std::invalid_argument(fmt::format(
+          "--sweep {}: files hold the table of one size. Leave --json, --csv and --markdown out.", o.sweep));
+  }
+  if (o.dtype == "tf32" && !o.cuda() && !o.described())
     throw std::invalid_argument(
         "--dtype tf32: the CPU has no TF32, a mode of NVIDIA's GPUs. Add --platform cuda, or write --dtype "
         "f32.");
@@ -173,7 +271,7 @@ inline void check(const LayoutOptions& o) {
         "--m {} --k {} --n {}: a matrix of {} elements is too large. It has fewer than 2^31. Make one of the "
         "sizes smaller.",
         o.m, o.k, o.n, largest));
-  static_cast<void>(select_layouts(o.layouts, parse_mesh(o.mesh)));
+  static_cast<void>(select_layouts(o.layouts, parse_mesh(o.mesh), o.chain));
 }
 
 }  // namespace bench

@@ -1,6 +1,8 @@
-// What matmul_layouts has measured, and how far the C's that the library picks are from the best.
+// What matmul_layouts has measured or predicted, how well it was predicted, and how far the C's that the library picks are from the best.
 #pragma once
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,48 +20,67 @@ struct LayoutRow {
   std::string c_spelling;       ///< of a C that is none of the cuts
   double flops = 0, bytes = 0;  ///< of the busiest device
   double moved = 0;             ///< by all devices
+  double memory = 0;            ///< of the busiest device at most, operands included
+  double math = 0, comm = 0;    ///< seconds by the rates; 0: there are none
   Strategy least;               ///< the fewest bytes with no more flops
   std::vector<Strategy> known;
-  std::size_t timed = 0, shared = 0;  ///< cases; shared: only with --share-replicas
+  std::optional<std::size_t> timed, shared;  ///< cases; shared: only with --share-replicas
+  double jax = 0;                            ///< JAX's seconds; 0: not measured
+  /// What it takes if arithmetic and transfers hide behind each other, and if they follow each other.
+  double at_least() const { return std::max(math, comm); }
+  double predicted() const { return math + comm; }
   bool same_plan(const LayoutRow& o) const {
     return collectives == o.collectives && flops == o.flops && bytes == o.bytes && moved == o.moved;
   }
 };
 
-/// Everything that was measured.
+/// Everything that was measured, or predicted.
 struct LayoutResults {
   LayoutOptions o;
   Product product;
   std::vector<Case> cases;
   std::vector<LayoutRow> rows;
-  std::string machine;              ///< what computes
-  std::vector<std::size_t> peaks;   ///< cases of multiply-adds
-  std::optional<std::size_t> blas;  ///< the case of the BLAS, on a GPU of one device
+  std::string machine;             ///< what computes
+  std::vector<std::size_t> peaks;  ///< cases of multiply-adds
+  std::optional<std::size_t>
+      one_device;  ///< the case of this product by the library, on one device with all that computes
+  std::optional<std::size_t> blas;  ///< of the same by the BLAS
   std::size_t copies = 0;           ///< the case of copies
   double copied = 0;                ///< bytes in one call of it
   int workers = 1;
   double load = -1;  ///< before the run; negative: unknown
   Rates rates;       ///< best of the run
   std::string peak_name;
+  std::size_t not_measured = 0;  ///< layouts that --measure left out
 
-  /// The best rates of the run, and the rows by time.
-  void close() {
+  bool measured() const { return !rows.empty() && rows.front().timed.has_value(); }
+  /// The best rates of the run, and what they predict.
+  void predict() {
     for (const std::size_t p : peaks) {
       const double flops = cases[p].options.flops / best(p);
       if (flops > rates.flops) rates.flops = flops, peak_name = cases[p].name;
     }
     rates.bytes = copied / best(copies);
-    std::stable_sort(rows.begin(), rows.end(), [&](const LayoutRow& a, const LayoutRow& b) {
-      return timed(a).time() < timed(b).time();
-    });
+    for (LayoutRow& r : rows) {
+      r.math = r.flops * product.devices() * best(*one_device) / cases[*one_device].options.flops;
+      r.comm = r.moved / rates.bytes;
+    }
   }
-  const Case& timed(const LayoutRow& r) const { return cases[r.timed]; }
-  double seconds(const LayoutRow& r) const { return timed(r).time(); }
+  /// The rows by what is predicted; of those alike the one that holds least is first.
+  void sort_by_prediction() {
+    sort_by([](const LayoutRow& r) { return std::pair(r.predicted(), r.memory); });
+  }
+  /// The rows by time, where they have one.
+  void sort() {
+    if (!measured()) return sort_by_prediction();
+    sort_by([&](const LayoutRow& r) { return seconds(r); });
+  }
+  const Case& timed(const LayoutRow& r) const { return cases[*r.timed]; }
+  /// Measured, or else predicted.
+  double seconds(const LayoutRow& r) const { return r.timed ? timed(r).time() : r.predicted(); }
+  double spread(const LayoutRow& r) const { return r.timed ? timed(r).spread() : 0; }
   double gflops(const LayoutRow& r) const { return product.flops() / seconds(r) / 1e9; }
   double peak_share(const LayoutRow& r) const { return product.flops() / seconds(r) / rates.flops; }
-  double predicted(const LayoutRow& r) const {
-    return predicted_seconds(rates, r.flops * product.devices(), r.moved);
-  }
   double best(std::size_t index) const {
     return *std::min_element(cases[index].seconds.begin(), cases[index].seconds.end());
   }
@@ -68,14 +89,80 @@ struct LayoutResults {
   double floor(const LayoutRow& r) const {
     return rates.flops > 0 ? floor_seconds(r.known, rates, product.devices()) : 0;
   }
+
+ private:
+  template <class Key> void sort_by(const Key& key) { std::ranges::stable_sort(rows, {}, key); }
 };
 
 /// What takes most of a row's time.
 inline std::string LayoutResults::bound(const LayoutRow& r) const {
-  if (rates.flops == 0) return "-";
-  const double math = r.flops * product.devices() / rates.flops, comm = r.moved / rates.bytes,
-               rest = seconds(r) - math - comm;
-  return rest > std::max(math, comm) ? "overhead" : comm > math ? "comm" : "math";
+  if (r.predicted() == 0) return "-";
+  const double rest = seconds(r) - r.predicted();
+  return rest > r.at_least() ? "overhead" : r.comm > r.math ? "comm" : "math";
+}
+
+/// The sample that 99 of 100 do not exceed; of fewer than 100 the slowest.
+inline double percentile_99(const Case& c) {
+  std::vector<double> v = c.seconds;
+  std::sort(v.begin(), v.end());
+  return v[(v.size() * 99 + 99) / 100 - 1];
+}
+
+/// How well times were predicted. The fastest by prediction is, of those that are predicted to take least, the one that holds least;
+/// of several that nothing tells apart the slowest.
+struct Prediction {
+  double correlation = 0;   ///< of the ranks, Spearman's: 1 where the order is the measured one
+  double median_error = 0;  ///< of the predicted seconds, as a part of the measured ones
+  std::size_t first = 0;    ///< the row that is predicted to be the fastest
+  std::size_t alike = 0;    ///< rows of which nothing tells it apart, itself among them
+  double regret = 0;        ///< its time beyond the fastest one's, as a part of that
+};
+
+/// Of numbers the ranks from 1; those that are equal share the mean of theirs.
+inline std::vector<double> ranks(const std::vector<double>& values) {
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t k) { return values[k]; });
+  std::vector<double> out(values.size());
+  for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
+    while (end < order.size() && values[order[end]] == values[order[begin]]) end++;
+    for (std::size_t k = begin; k < end; k++) out[order[k]] = static_cast<double>(begin + end + 1) / 2;
+  }
+  return out;
+}
+/// Spearman's: the correlation of the ranks. 0 where one of both is the same throughout.
+inline double rank_correlation(const std::vector<double>& x, const std::vector<double>& y) {
+  const std::vector<double> a = ranks(x), b = ranks(y);
+  const double mean = static_cast<double>(x.size() + 1) / 2;
+  double both = 0, left = 0, right = 0;
+  for (std::size_t k = 0; k < a.size(); k++) {
+    both += (a[k] - mean) * (b[k] - mean);
+    left += (a[k] - mean) * (a[k] - mean);
+    right += (b[k] - mean) * (b[k] - mean);
+  }
+  return left == 0 || right == 0 ? 0 : both / std::sqrt(left * right);
+}
+/// Of rows that stand by time; none where nothing was measured or nothing predicted.
+inline std::optional<Prediction> prediction(const LayoutResults& x) {
+  if (!x.measured() || x.rows.front().predicted() == 0) return {};
+  std::vector<double> predicted, seconds, errors;
+  std::pair<double, double> least{HUGE_VAL, 0};
+  Prediction p;
+  for (std::size_t k = 0; k < x.rows.size(); k++) {
+    const LayoutRow& r = x.rows[k];
+    predicted.push_back(r.predicted());
+    seconds.push_back(x.seconds(r));
+    errors.push_back(std::abs(predicted.back() - seconds.back()) / seconds.back());
+    const std::pair cost(r.predicted(), r.memory);
+    if (cost > least) continue;
+    p.alike = cost == least ? p.alike + 1 : 1;
+    p.first = k;
+    least = cost;
+  }
+  p.correlation = rank_correlation(predicted, seconds);
+  p.median_error = median(errors);
+  p.regret = seconds[p.first] / seconds.front() - 1;
+  return p;
 }
 
 /// The C that the library picks for A and B laid out so.
@@ -93,14 +180,16 @@ inline std::vector<Choice> choices(const LayoutResults& x) {
     Choice choice{.picked = p, .best = x.rows.size()};
     for (std::size_t k = 0; k < x.rows.size(); k++) {
       const ProductLayout& other = x.rows[k].layout;
-      if (other.a != x.rows[p].layout.a || other.b != x.rows[p].layout.b) continue;
+      if (other.a != x.rows[p].layout.a || other.b != x.rows[p].layout.b || other.v != x.rows[p].layout.v)
+        continue;
       choice.best = std::min(choice.best, k);
       choice.measured++;
     }
     if (choice.measured < 2) continue;
-    const Case &own = x.timed(x.rows[p]), &best = x.timed(x.rows[choice.best]);
-    choice.ratio = own.time() / best.time();
-    choice.tie = own.time() - best.time() <= own.spread() * own.time() + best.spread() * best.time();
+    const LayoutRow &own = x.rows[p], &best = x.rows[choice.best];
+    choice.ratio = x.seconds(own) / x.seconds(best);
+    choice.tie =
+        x.seconds(own) - x.seconds(best) <= x.spread(own) * x.seconds(own) + x.spread(best) * x.seconds(best);
     out.push_back(choice);
   }
   std::stable_sort(out.begin(), out.end(),

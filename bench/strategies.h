@@ -153,8 +153,13 @@ inline void split_axes(Product& p, ProductLayout& l) {
 
 }  // namespace detail
 
+/// Of two products: every strategy of the first one to any cut of what is between, which then is the second one's operand. Those that
+/// compute and receive more than another one are left out.
+inline std::vector<Strategy> chain_strategies(const Product& p, const ProductLayout& l);
+
 /// All of them, with the axes of a dimension in every order. Where C is to be picked, those to any C.
 inline std::vector<Strategy> strategies(Product p, ProductLayout l) {
+  if (l.v) return chain_strategies(p, l);
   detail::split_axes(p, l);
   std::set<detail::Assignment> seen;
   std::vector<Strategy> out;
@@ -170,6 +175,33 @@ inline std::vector<Strategy> strategies(Product p, ProductLayout l) {
   } while (std::next_permutation(order.begin(), order.end()));
   return out;
 }
+namespace detail {
+/// Those that no other one is better than in flops and in bytes, by flops.
+inline std::vector<Strategy> best_of(std::vector<Strategy> all) {
+  std::ranges::sort(all, [](const Strategy& a, const Strategy& b) {
+    return std::pair(a.flops, a.bytes) < std::pair(b.flops, b.bytes);
+  });
+  std::vector<Strategy> out;
+  for (Strategy& s : all)
+    if (out.empty() || s.bytes < out.back().bytes) out.push_back(std::move(s));
+  return out;
+}
+}  // namespace detail
+
+inline std::vector<Strategy> chain_strategies(const Product& p, const ProductLayout& l) {
+  Product first = p, second = p;
+  first.chain = second.chain = false;
+  second.k = p.n, second.n = p.k;
+  std::vector<Strategy> all;
+  for (const Cut& between : all_cuts(p.mesh)) {
+    const std::vector<Strategy> ends = detail::best_of(strategies(second, {between, *l.v, l.c, l.picked}));
+    for (const Strategy& a : detail::best_of(strategies(first, {l.a, l.b, between})))
+      for (const Strategy& b : ends)
+        all.push_back({fmt::format("{}, then {}", a.where, b.where), a.flops + b.flops, a.bytes + b.bytes});
+  }
+  return detail::best_of(std::move(all));
+}
+
 /// The one that receives least among those with no more arithmetic than `flops` (a hundredth is forgiven).
 inline Strategy least_bytes(const std::vector<Strategy>& all, double flops) {
   Strategy best{"", 0, std::numeric_limits<double>::infinity()};

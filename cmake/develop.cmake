@@ -106,7 +106,8 @@ endforeach()
 # Whoever installs the library gets this one too, as it uses the inside of the library: it contains it. The plug-ins stand
 # in the folder of libraries.
 file(RELATIVE_PATH plugin_folder ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
-target_compile_definitions(bench_matmul_layouts PRIVATE BENCH_PLUGIN_FOLDER="${plugin_folder}")
+target_compile_definitions(bench_matmul_layouts PRIVATE BENCH_PLUGIN_FOLDER="${plugin_folder}"
+  BENCH_SOURCE_FOLDER="${CMAKE_CURRENT_SOURCE_DIR}/bench")
 set_target_properties(bench_matmul_layouts PROPERTIES EXCLUDE_FROM_ALL OFF)
 install(PROGRAMS $<TARGET_FILE:bench_matmul_layouts> DESTINATION ${CMAKE_INSTALL_BINDIR}
   RENAME shardarray-matmul-layouts COMPONENT tools OPTIONAL)  # the demo does not build it

@@ -5,43 +5,13 @@
 #include <set>
 
 #include "../bench/layouts_results.h"
+#include "bench_layouts.h"
 
 namespace bench_layouts_test {
 
 using namespace bench;
 
 namespace {
-
-// Throws its message away unless it contains `text`.
-template <class F> void check_message(const F& f, const std::string& text) {
-  std::string message;
-  try {
-    f();
-  } catch (const std::invalid_argument& e) { message = e.what(); }
-  CHECK_MESSAGE(message.find(text) != message.npos, "'" << message << "' lacks '" << text << "'");
-}
-
-LayoutOptions parsed(const std::string& line) {
-  LayoutOptions o;
-  CLI::App app;
-  add_options(app, o);
-  app.parse(line);
-  check(o);
-  return o;
-}
-// What the program says of these options.
-std::string refusal(const std::string& line) {
-  try {
-    parsed(line);
-  } catch (const CLI::ParseError& e) { return e.what(); } catch (const std::invalid_argument& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
-}
-
-ProductLayout layout(const std::string& text, const Product& p) {
-  return select_layouts({text}, p.mesh).at(0);
-}
 
 // The fewest bytes with the arithmetic dealt out evenly.
 Strategy evenly(const Product& p, const std::string& text) {

@@ -1,0 +1,122 @@
+// Two files that matmul_layouts --json wrote, side by side.
+#pragma once
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "bench.h"
+
+namespace bench {
+
+struct CompareOptions {
+  std::string before, after;
+  double fail_above = -1;  ///< part of the time; negative: never
+};
+
+inline void add_compare(CLI::App& app, CompareOptions& o) {
+  CLI::App* const compare =
+      app.add_subcommand("compare", "Two files of --json: which layouts became slower?");
+  compare->add_option("before", o.before, "File of the first run")->required()->check(CLI::ExistingFile);
+  compare->add_option("after", o.after, "File of the second run")->required()->check(CLI::ExistingFile);
+  compare->add_option_function<std::string>(
+      "--fail-above",
+      [&o](const std::string& word) {
+        std::size_t end = 0;
+        double percent = -1;
+        try {
+          percent = std::stod(word, &end);
+        } catch (const std::exception&) { end = word.size() + 1; }
+        if (end + (word.ends_with('%') ? 1 : 0) != word.size() || !(percent >= 0))
+          throw CLI::ValidationError(
+              "--fail-above", fmt::format("'{}' is no number of percent. Write 5%, for example.", word));
+        o.fail_above = percent / 100;
+      },
+      "Ends with status 1 if a layout became slower by more than this, and by more than the spreads: 5%");
+}
+
+/// A layout in both runs.
+struct LayoutChange {
+  std::string name;
+  double before = 0, after = 0;  ///< seconds
+  bool clear = false;            ///< further apart than both spread
+  std::string plan;              ///< what is different in what moves; empty: nothing
+  double ratio() const { return after / before; }
+};
+
+namespace detail {
+inline nlohmann::json layouts_file(const std::string& path) {
+  const auto fail = [&](const std::string& why) {
+    throw std::invalid_argument(
+        fmt::format("compare: {} is no file of matmul_layouts --json: {}. Write one by --json.", path, why));
+  };
+  nlohmann::json all = nlohmann::json::parse(std::ifstream(path), nullptr, false);
+  if (!all.is_array() || all.empty() || !all[0].is_object() || !all[0].contains("mesh"))
+    fail("it does not begin with a description of the run");
+  for (const nlohmann::json& row : all)
+    if (!row.is_object() || !row.contains("name") ||
+        (row.contains("a") && !(row["value"].is_number() && row["spread"].is_number())))
+      fail("a row lacks its name, value or spread");
+  return all;
+}
+}  // namespace detail
+
+/// The layouts that both files have, in the order of the first one. Throws std::invalid_argument for a file that is none, and for runs
+/// of different products.
+inline std::vector<LayoutChange> changes(const nlohmann::json& before, const nlohmann::json& after) {
+  for (const char* what : {"platform", "mesh", "m", "k", "n", "chain", "dtype"})
+    if (before[0].value(what, nlohmann::json()) != after[0].value(what, nlohmann::json()))
+      throw std::invalid_argument(fmt::format(
+          "compare: {} is {} in the first file and {} in the second. Compare runs of one product.", what,
+          before[0].value(what, nlohmann::json()).dump(), after[0].value(what, nlohmann::json()).dump()));
+  std::vector<LayoutChange> out;
+  for (const nlohmann::json& x : before)
+    for (const nlohmann::json& y : after) {
+      if (!x.contains("a") || !y.contains("a") || x["name"] != y["name"]) continue;
+      LayoutChange c{x["name"], x["value"], y["value"], false, ""};
+      const double spreads = c.before * x["spread"].get<double>() + c.after * y["spread"].get<double>();
+      c.clear = std::abs(c.after - c.before) > spreads;
+      if (x["collectives"] != y["collectives"] || x["bytes_per_device"] != y["bytes_per_device"])
+        c.plan = fmt::format("{} B ({}), before {} B ({})", y["bytes_per_device"].get<double>(),
+                             y["collectives"].get<std::string>(), x["bytes_per_device"].get<double>(),
+                             x["collectives"].get<std::string>());
+      out.push_back(std::move(c));
+    }
+  return out;
+}
+
+struct Comparison {
+  std::string text;        ///< a line for each layout, those that became slowest first
+  std::size_t slower = 0;  ///< by more than they may
+};
+/// Throws std::invalid_argument as changes(), and where the files have no layout in common.
+inline Comparison compare(const CompareOptions& o) {
+  const nlohmann::json before = detail::layouts_file(o.before), after = detail::layouts_file(o.after);
+  std::vector<LayoutChange> all = changes(before, after);
+  if (all.empty()) throw std::invalid_argument("compare: the files have no layout in common");
+  std::ranges::stable_sort(all, std::greater<>(), &LayoutChange::ratio);
+  Comparison out;
+  std::size_t width = 6;
+  std::vector<double> ratios;
+  for (const LayoutChange& c : all) width = std::max(width, c.name.size());
+  out.text += fmt::format("{:<{}}  {:>9}  {:>9}  {:>6}\n", "layout", width, "before", "after", "ratio");
+  for (const LayoutChange& c : all) {
+    const bool fails = o.fail_above >= 0 && c.clear && c.ratio() > 1 + o.fail_above;
+    out.slower += fails;
+    ratios.push_back(c.ratio());
+    out.text += fmt::format("{:<{}}  {:>9}  {:>9}  {:>6.3f}{}{}{}\n", c.name, width, time_text(c.before),
+                            time_text(c.after), c.ratio(), c.clear ? "" : "  within the spreads",
+                            fails ? "  SLOWER" : "", c.plan.empty() ? "" : "  moves " + c.plan);
+  }
+  out.text += fmt::format("{} layouts, ratio {:.3f} in the median\n", all.size(), median(ratios));
+  if (o.fail_above >= 0)
+    out.text += fmt::format("{} slower by more than {:g} %\n", out.slower, 100 * o.fail_above);
+  return out;
+}
+
+}  // namespace bench
