@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <limits>
@@ -277,6 +278,65 @@ TEST_CASE("statistics: messages") {
       "cumlogsumexp: axis 5 is out of bounds for shape [2,3] of rank 2. Axes count from 0, or from -1 at the "
       "end. Give one that the array has.",
       sa::ShapeError);
+}
+
+// The definition, in plain loops: of sorted numbers the two beside q (n - 1), or one of them alone.
+static double plain_quantile(Values v, double q, sa::QuantileMethod method, bool ignores_nan) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const std::size_t all = v.size();
+  std::erase_if(v, [](double x) { return std::isnan(x); });
+  if (v.empty() || (!ignores_nan && v.size() < all)) return nan;
+  std::sort(v.begin(), v.end());
+  const double position = q * static_cast<double>(v.size() - 1), between = position - std::floor(position);
+  const auto low = static_cast<std::size_t>(position);
+  const double part = method == sa::QuantileMethod::lower      ? 0
+                      : method == sa::QuantileMethod::higher   ? (between > 0 ? 1 : 0)
+                      : method == sa::QuantileMethod::midpoint ? (between > 0 ? 0.5 : 0)
+                      : method == sa::QuantileMethod::nearest  ? (between > 0.5 ? 1 : 0)
+                                                               : between;
+  if (part == 0) return v[low];
+  return part == 1 ? v[low + 1] : v[low] * (1 - part) + v[low + 1] * part;
+}
+
+TEST_CASE("statistics: quantiles of infinities, NaN and numbers, all methods") {
+  constexpr double inf = std::numeric_limits<double>::infinity(),
+                   nan = std::numeric_limits<double>::quiet_NaN();
+  const Values some{-inf, -1, 0, 2, inf, nan};
+  const std::size_t length = 4;
+  std::vector<Values> lines;  // all of that length
+  for (std::size_t k = 0; k < 6 * 6 * 6 * 6; k++) {
+    lines.emplace_back();
+    for (std::size_t d = 0, digits = k; d < length; d++, digits /= 6)
+      lines.back().push_back(some[digits % 6]);
+  }
+  Values flat;
+  for (const Values& l : lines) flat.insert(flat.end(), l.begin(), l.end());
+  const Array x = sa::array(flat, sa::float64)
+                      .reshape({static_cast<std::int64_t>(lines.size()), static_cast<std::int64_t>(length)});
+  const auto same = [](double a, double b) {
+    return a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) < 1e-12;
+  };
+  const Values qs{0, 0.2, 0.25, 0.5, 0.7, 1};
+  for (const auto method : {sa::QuantileMethod::linear, sa::QuantileMethod::lower, sa::QuantileMethod::higher,
+                            sa::QuantileMethod::midpoint, sa::QuantileMethod::nearest})
+    for (const bool ignores : {false, true}) {
+      const sa::QuantileOptions o{.axis = 1, .method = method};
+      const Values got = (ignores ? sa::nanquantile(x, qs, o) : sa::quantile(x, qs, o)).to_vector<double>();
+      std::size_t wrong = 0;
+      for (std::size_t q = 0; q < qs.size(); q++)
+        for (std::size_t l = 0; l < lines.size(); l++) {
+          const double expected = plain_quantile(lines[l], qs[q], method, ignores);
+          if (!same(got[q * lines.size() + l], expected)) wrong++;
+        }
+      CAPTURE(static_cast<int>(method));
+      CAPTURE(ignores);
+      CHECK(wrong == 0);
+    }
+  const Values medians = sa::nanmedian(x, 1).to_vector<double>();
+  std::size_t wrong = 0;
+  for (std::size_t l = 0; l < lines.size(); l++)
+    if (!same(medians[l], plain_quantile(lines[l], 0.5, sa::QuantileMethod::linear, true))) wrong++;
+  CHECK(wrong == 0);
 }
 
 }  // namespace statistics_test

@@ -224,7 +224,7 @@ inline constexpr BinaryFunction<"logical_xor"> logical_xor{};
 inline constexpr UnaryFunction<"logical_not"> logical_not{};
 
 // ---------------------------------------------------------------- bits: integers and bool, else DTypeError
-/// Of the promoted dtype; of bools logical. Throws DTypeError for floats, and for int64 with uint64, which promote to a float.
+/// Of the promoted dtype; of bools logical. Throws DTypeError for floats, and for signed integers with uint64, which promote to a float.
 inline constexpr BinaryFunction<"bitwise_and"> bitwise_and{};
 inline constexpr BinaryFunction<"bitwise_or"> bitwise_or{};
 inline constexpr BinaryFunction<"bitwise_xor"> bitwise_xor{};

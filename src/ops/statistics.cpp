@@ -142,8 +142,13 @@ static Array quantile_of_some(const Array& sorted, const Array& count, double q,
     one.push_back(1);
     return primitive::reshape(primitive::take_along(sorted, primitive::reshape(k, one), last), k.shape());
   };
-  return primitive::add(primitive::mul(at(low), primitive::sub(primitive::like(higher, 1), higher)),
-                        primitive::mul(at(next), higher));
+  const Array lower_one = at(low), higher_one = at(next), one = primitive::like(higher, 1);
+  const Array between_them = primitive::add(primitive::mul(lower_one, primitive::sub(one, higher)),
+                                            primitive::mul(higher_one, higher));
+  // One alone is taken as it is: 0 times infinity is no number.
+  return primitive::select(
+      primitive::binary(op_eq, higher, zero), lower_one,
+      primitive::select(primitive::binary(op_eq, higher, one), higher_one, between_them));
 }
 namespace {
 struct QuantilesAsked {
