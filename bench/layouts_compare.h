@@ -50,6 +50,11 @@ struct LayoutChange {
 };
 
 namespace detail {
+inline bool is_layout(const nlohmann::json& row) {
+  for (const char* number : {"value", "spread", "bytes_per_device"})
+    if (!row.contains(number) || !row[number].is_number()) return false;
+  return row.contains("collectives") && row["collectives"].is_string();
+}
 inline nlohmann::json layouts_file(const std::string& path) {
   const auto fail = [&](const std::string& why) {
     throw std::invalid_argument(
@@ -58,10 +63,10 @@ inline nlohmann::json layouts_file(const std::string& path) {
   nlohmann::json all = nlohmann::json::parse(std::ifstream(path), nullptr, false);
   if (!all.is_array() || all.empty() || !all[0].is_object() || !all[0].contains("mesh"))
     fail("it does not begin with a description of the run");
+  all[0].emplace("chain", false);  // older files do not say it
   for (const nlohmann::json& row : all)
-    if (!row.is_object() || !row.contains("name") ||
-        (row.contains("a") && !(row["value"].is_number() && row["spread"].is_number())))
-      fail("a row lacks its name, value or spread");
+    if (!row.is_object() || !row.contains("name") || (row.contains("a") && !is_layout(row)))
+      fail("a row lacks its name, value, spread, collectives or bytes");
   return all;
 }
 }  // namespace detail

@@ -255,6 +255,10 @@ inline void check(const LayoutOptions& o) {
                         "Leave one of both out.",
                         o.machine, option));
   }
+  if (!o.jax.empty() && (o.cuda() || !o.sweep.empty()))
+    throw std::invalid_argument(
+        fmt::format("--jax {}: JAX runs layouts of one size on virtual devices of the CPU. Leave {} out.",
+                    o.jax, o.cuda() ? "--platform cuda" : "--sweep"));
   if (!o.sweep.empty()) {
     static_cast<void>(parse_sweep(o.sweep));
     if (!o.json_file.empty() || !o.csv_file.empty() || !o.markdown_file.empty())

@@ -90,8 +90,11 @@ inline void Report::print_rates() const {
   else
     fmt::print(
         "peak          not measured: there is no multiply-add loop for this CPU, so no share of peak\n");
-  print_product("one device", x_.one_device, "this product by the library");
-  print_product("BLAS", x_.blas, fmt::format("this product{} by the BLAS", type.half() ? " in f32" : ""));
+  print_product("one device", x_.one_device,
+                x_.o.chain ? "A B by the library" : "this product by the library");
+  print_product(
+      "BLAS", x_.blas,
+      fmt::format("{}{} by the BLAS", x_.o.chain ? "A B" : "this product", type.half() ? " in f32" : ""));
   fmt::print("copies        {:8.1f} GB/s     {} by all devices, one matrix each, best of this run\n",
              x_.rates.bytes / 1e9, cuda ? "read, doubled and written" : "received");
 }

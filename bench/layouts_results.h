@@ -17,11 +17,12 @@ struct LayoutRow {
   ProductLayout layout;
   bool picked = false;  ///< C is, or is as, the library's own choice
   std::string name, collectives, short_collectives;
+  std::string result;           ///< the type of C, as type_string()
   std::string c_spelling;       ///< of a C that is none of the cuts
   double flops = 0, bytes = 0;  ///< of the busiest device
   double moved = 0;             ///< by all devices
   double memory = 0;            ///< of the busiest device at most, operands included
-  double math = 0, comm = 0;    ///< seconds by the rates; 0: there are none
+  double math = 0, comm = 0;    ///< seconds of steps and of transfers by the machine's numbers
   Strategy least;               ///< the fewest bytes with no more flops
   std::vector<Strategy> known;
   std::optional<std::size_t> timed, shared;  ///< cases; shared: only with --share-replicas
@@ -54,17 +55,13 @@ struct LayoutResults {
   std::size_t not_measured = 0;  ///< layouts that --measure left out
 
   bool measured() const { return !rows.empty() && rows.front().timed.has_value(); }
-  /// The best rates of the run, and what they predict.
-  void predict() {
+  /// The best rates of the run.
+  void find_rates() {
     for (const std::size_t p : peaks) {
       const double flops = cases[p].options.flops / best(p);
       if (flops > rates.flops) rates.flops = flops, peak_name = cases[p].name;
     }
     rates.bytes = copied / best(copies);
-    for (LayoutRow& r : rows) {
-      r.math = r.flops * product.devices() * best(*one_device) / cases[*one_device].options.flops;
-      r.comm = r.moved / rates.bytes;
-    }
   }
   /// The rows by what is predicted; of those alike the one that holds least is first.
   void sort_by_prediction() {

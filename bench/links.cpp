@@ -1,5 +1,5 @@
 // What moving an array from device to device costs: rates of large ones, times of small ones, for each pair; beside memcpy by all workers,
-// the limit on the CPU. On the diagonal: an array negated on its device.
+// the limit on the CPU. On the diagonal: an array negated on its device. Then what this_machine() measures.
 #include <shardarray/shardarray.h>
 
 #include <cstdlib>
@@ -16,7 +16,7 @@ namespace {
 
 struct Options {
   std::int64_t bytes = 32 << 20;
-  std::string json_file;
+  std::string json_file, machine_file;
   bool quick = false;
 };
 
@@ -55,6 +55,9 @@ int main(int argc, char** argv) {
   app.add_option("--bytes", o.bytes, "Of a large array")
       ->check(CLI::Range(std::int64_t{4}, std::int64_t{1} << 34));
   app.add_option("--json", o.json_file, "Write the results to this file");
+  app.add_option(
+      "--machine", o.machine_file,
+      "Write this machine's numbers to this file, for machine(\"FILE.json\") and matmul_layouts --machine");
   app.add_flag("--quick", o.quick, "Few short samples: to see that it runs");
   CLI11_PARSE(app, argc, argv);
   o.bytes = o.bytes / 4 * 4;
@@ -78,6 +81,12 @@ int main(int argc, char** argv) {
   print("us, arrays of 4 B", devices, {cases.begin() + static_cast<std::ptrdiff_t>(pairs), cases.end() - 1},
         [](double s) { return s * 1e6; });
   fmt::print("memcpy by all workers: {:.1f} GB/s\n", rate(cases.back().time()));
+  const sa::Machine here = sa::this_machine();
+  fmt::print(
+      "{}, all at work: {:.1f} GFLOP/s of float32 and {:.2f} GB/s of memory a device, {:.2f} us to begin a "
+      "step\n",
+      here.name, here.flops.at("float32") * 1e-9, here.memory_bandwidth * 1e-9, here.step_latency * 1e6);
+  if (!o.machine_file.empty()) std::ofstream(o.machine_file) << sa::machine_json(here) << "\n";
   if (!o.json_file.empty()) {
     nlohmann::json all = nlohmann::json::array();
     for (const bench::Case& c : cases)

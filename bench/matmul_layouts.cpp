@@ -19,8 +19,8 @@
 //
 // peak:  share of the multiply-adds that all workers do in registers, best of this run. Without such a loop: none. f16 and bf16 are
 //        computed in float32, so their peak is float32's.
-// t_lo, t_hi: the longer of both and the sum of math = flops of all devices / the rate of this product on one device, and comm = bytes of
-//        all transfers / the rate of copies by all workers. With --machine, explain()'s seconds of steps and of transfers.
+// t_lo, t_hi: the longer of both and the sum of explain()'s seconds of steps (math) and of transfers (comm), by the numbers that
+//        this_machine() measures once, or by those of --machine.
 // bound: what takes most of the time: math, comm, or overhead, the rest of the measured time.
 // On a GPU the peak is what a product of --peak-size makes of one logical device, which has all of the GPU, and copies are values that
 // all devices read, double and write.

@@ -121,6 +121,7 @@ const std::map<std::string, int> public_floor = {
     {"checkpoints.h", 9},
     {"files.h", 9},
     {"plan_lock.h", 9},
+    {"tune.h", 9},
     {"processes.h", 9},
     {"host_view.h", 9},
     {"tpmap.h", 9},

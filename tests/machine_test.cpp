@@ -191,6 +191,7 @@ TEST_CASE("machine: arrays without values are put, and tell where they would lie
   const auto put = sa::filter_shard(tree, rows);
   for (const Array& a : {put.first, sa::device_put(tree.second, rows)}) {
     CHECK(a.sharding() == rows);
+    CHECK(a.type_string().find("@x") != std::string::npos);
     CHECK(a.committed());
     CHECK(a.devices() == sa::devices());
     CHECK_FALSE(a.is_fully_replicated());

@@ -179,6 +179,45 @@ TEST_CASE("plan lock: a step that moves more than its file says is an error that
   CHECK(text.find("+ all_gather{x} 1536 B f32[64,8] for constraint   plan_lock_test.cpp:") != text.npos);
 }
 
+TEST_CASE("plan checks: donated memory has to be reused") {
+  CHECK_NOTHROW(sa::require_reuse(plan({})));
+  const std::string text = message_of<sa::PlanError>([] { sa::require_reuse(plan({}, false)); });
+  CHECK(text.find("require_reuse: memory that is given away becomes no result's. ") == 0);
+  CHECK(text.find("or keep it:\n  0.weight: another handle owns it") != text.npos);
+  const auto step = sa::jit([](const Array& v) { return sa::sum(v); }, {.donate_args = {0}});
+  CHECK_THROWS_AS(sa::require_reuse(sa::explain(step, placed({64, 8}, on_xy(P("x"))))), sa::PlanError);
+  const auto same = sa::jit([](const Array& v) { return v * 2; }, {.donate_args = {0}});
+  CHECK_NOTHROW(sa::require_reuse(sa::explain(same, placed({64, 8}, on_xy(P("x"))))));
+}
+
+TEST_CASE("plan checks: what does not fit is refused with what is large and what would help") {
+  sa::set_cpu_device_count(8);
+  const Array x = placed({64, 256}, on_xy(P("x"))), w = placed({256, 1024}, on_xy(P()));
+  const sa::Explanation e = sa::explain(
+      [](const Array& a, const Array& b) {
+        const Array h = sa::matmul(a, b);
+        return sa::matmul(sa::tanh(h), sa::transpose(b));
+      },
+      x, w);
+  CHECK_NOTHROW(sa::require_memory(e, e.peak_bytes_per_device));
+  const std::string text = message_of<sa::OutOfMemory>([&] { sa::require_memory(e, 1 << 20); });
+  CHECK_MESSAGE(text.find("require_memory: a device needs ") == 0, text);
+  CHECK_MESSAGE(text.find(", and may need 1048.6 KB. Save ") != text.npos, text);
+  CHECK_MESSAGE(text.find("\nlargest pieces\n  1048.6 KB  f32[256,1024] argument 1\n") != text.npos, text);
+  // All devices hold w: seven eighths of it are saved.
+  CHECK_MESSAGE(text.find("\nwhat would save memory\n  up to  917.5 KB: shard argument 1 f32[256,1024] over "
+                          "the 8 devices that each "
+                          "hold it\n") != text.npos,
+                text);
+  CHECK_MESSAGE(text.find(": recompute instead of keeping, by checkpoint()") != text.npos, text);
+  CHECK_MESSAGE(text.find(": take half of a batch at a time") != text.npos, text);
+  const sa::Explanation twice = sa::explain([](const Array& a) { return a * 2; }, x);
+  const std::string donate = message_of<sa::OutOfMemory>([&] { sa::require_memory(twice, 1); });
+  CHECK_MESSAGE(donate.find(": donate arguments whose memory results can take") != donate.npos, donate);
+  CHECK_THROWS_AS(sa::require_memory(e, 1 << 20), sa::OutOfMemory);
+  CHECK(message_of<sa::Error>([&] { sa::require_memory(e, 0); }).find("require_memory: 0 bytes. ") == 0);
+}
+
 TEST_CASE("plan lock: JSON has what explain has") {
   const auto j =
       nlohmann::json::parse(sa::plan_json(plan({transfer("all_reduce", 56, "step.cpp:12")}, false)));

@@ -176,6 +176,27 @@ TEST_CASE("strict: the refusal of neighbours' elements names the place, the byte
   CHECK(planned(fixed, x) == "exchange{x} 32");
 }
 
+TEST_CASE("strict: a refusal has other ways, by bytes, which are what they cost") {
+  sa::set_cpu_device_count(8);
+  const sa::Mesh mesh = sa::make_mesh({{"x", 8}});
+  const auto on = [&](const P& p) { return sa::NamedSharding(mesh, p); };
+  const Array a = sa::device_put(numbers({16, 16}), on(P("x"))),
+              b = sa::device_put(numbers({16, 16}), on(P(sa::none, "x")));
+  const auto product = [](const Array& v, const Array& w) { return v * w; };
+  const std::string said = refusal([&] { (void)sa::explain(product, a, b); });
+  const std::size_t table = said.find(" Other ways, by bytes:\n");
+  REQUIRE_MESSAGE(table != said.npos, said);
+  CHECK(said.find("Cheapest fix: reshard(operand, NamedSharding(mesh, P(\"x\"))) before.") < table);
+  CHECK_MESSAGE(
+      said.find("\n  112 B: reshard(operand 0, NamedSharding(mesh, P(none, \"x\")))", table) != said.npos,
+      said);
+  const auto other = [&](const Array& v, const Array& w) {
+    return product(sa::reshard(v, on(P(sa::none, "x"))), w);
+  };
+  CHECK(refusal([&] { (void)sa::explain(other, a, b); }).empty());
+  CHECK(planned(other, a, b) == "all_to_all{x} 112");
+}
+
 TEST_CASE("strict: where an axis is needed in parts, the fix makes a mesh that has them, and helps") {
   sa::set_cpu_device_count(8);
   const sa::Mesh mesh = sa::make_mesh({{"x", 8}});
@@ -188,7 +209,7 @@ TEST_CASE("strict: where an axis is needed in parts, the fix makes a mesh that h
       "f32[4,32@x]. Every transfer must be asked for. Cheapest fix: reshard(operand, "
       "NamedSharding(make_mesh({{\"x1\", 4}, {\"x2\", 2}}, mesh.devices()), P(\"x1\", \"x2\"))) before. The "
       "mesh "
-      "needs axis x in parts. (";
+      "needs axis x in parts.";
   CHECK(said.substr(0, text.size()) == text);
   const auto fixed = [&](const Array& v, const Array& w) {
     using sa::make_mesh, sa::NamedSharding;
@@ -292,7 +313,7 @@ TEST_CASE("explain: a search that does not compare all says so") {
                 b = sa::device_put(zeros, sa::NamedSharding(mesh, P(n, n, n, "x", "y", "z")));
     return sa::explain(sa::jit([](const Array& v, const Array& w) { return v + w; }), a, b).to_string();
   };
-  CHECK(told(16).find("add, not all of 4913 strategies compared") != std::string::npos);
+  CHECK(told(16).find("; not all of 4913 strategies compared") != std::string::npos);
   CHECK(told(15).find("not all of") == std::string::npos);
 }
 

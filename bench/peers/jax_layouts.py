@@ -16,6 +16,8 @@ for size in sizes:
     count *= size
 os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={count} " + os.environ.get("XLA_FLAGS", "")
 
+os.environ["JAX_PLATFORMS"] = "cpu"
+
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402

@@ -6,6 +6,14 @@
 
 namespace shardarray {
 
+class Explanation;
+struct Machine;
+struct Program;
+namespace core {
+/// Compiles the call for the placements of its arguments; runs nothing, takes nothing. `brief`: without the lines of values.
+SHARDARRAY_API Explanation explain_call(const JitEntry& entry, const JitCall& call, bool brief = false);
+}  // namespace core
+
 /// One transfer between devices.
 struct SHARDARRAY_API TransferInfo {
   std::string kind;    ///< all_reduce, reduce_scatter, all_gather, all_to_all, permute or exchange
@@ -17,7 +25,7 @@ struct SHARDARRAY_API TransferInfo {
   std::int64_t moved_bytes = 0;       ///< what is physically copied
   Shape shape;                        ///< of the global value
   DType dtype = DType::float32;       ///< of the value
-  double seconds = 0;                 ///< on a described machine (machine.h), of all its runs; else 0
+  double seconds = 0;  ///< on a described machine, or by Explanation::on, of all its runs; else 0
 };
 /// One donated array.
 struct SHARDARRAY_API DonationInfo {
@@ -26,44 +34,74 @@ struct SHARDARRAY_API DonationInfo {
   std::string reason;   ///< why not; empty when reused
 };
 
+/// One of the largest pieces of memory that the busiest device has when its temporary values take most.
+struct SHARDARRAY_API BufferInfo {
+  enum class Kind : std::uint8_t { argument, result, temporary };
+  Kind kind = Kind::temporary;
+  std::string what;  ///< `argument 0.layers[1].weight`, `result 2`, or the operation of a temporary value
+  std::string
+      type;  ///< of the value, with its sharding: `f32[512@x,256]`; empty for what a loop or a branch needs meanwhile
+  std::string source;  ///< `file:line` of the user's program; empty for arguments
+  std::int64_t bytes_per_device = 0;
+  int copies = 1;  ///< devices that hold the same piece of the value
+};
+
 /// What explain() found. Prints as text.
 class SHARDARRAY_API Explanation {
  public:
   /// What explain() makes.
   Explanation(std::vector<TransferInfo> transfers, std::vector<DonationInfo> donations,
-              std::string values = "")
-      : transfers_(std::move(transfers)), donations_(std::move(donations)), values_(std::move(values)) {}
+              std::string values = "", std::vector<BufferInfo> largest = {},
+              std::vector<std::string> results = {})
+      : transfers_(std::move(transfers)),
+        donations_(std::move(donations)),
+        values_(std::move(values)),
+        largest_(std::move(largest)),
+        results_(std::move(results)) {}
   /// In the order of the program; of the call's donated arrays, in the order of the leaves.
   [[nodiscard]] const std::vector<TransferInfo>& transfers() const& { return transfers_; }
   [[nodiscard]] const std::vector<DonationInfo>& donations() const& { return donations_; }
+  /// The ten largest of what makes the peak of memory, the largest first; a result that takes over a donated argument counts as that.
+  [[nodiscard]] const std::vector<BufferInfo>& largest() const& { return largest_; }
+  /// The results' types with their shardings, as type_string() spells them, in the order of the leaves: `f32[8@x,4]`.
+  [[nodiscard]] const std::vector<std::string>& results() const& { return results_; }
   /// By value: `for (auto& t : explain(f, x).transfers())` outlives the Explanation.
   [[nodiscard]] std::vector<TransferInfo> transfers() && { return std::move(transfers_); }
   [[nodiscard]] std::vector<DonationInfo> donations() && { return std::move(donations_); }
-  /// Sums, then lines for the values (type, sharding, operation, source line), transfers and donations. Streams so too.
+  [[nodiscard]] std::vector<BufferInfo> largest() && { return std::move(largest_); }
+  [[nodiscard]] std::vector<std::string> results() && { return std::move(results_); }
+  /// Sums, then lines for the values (type, sharding, operation, source line), transfers, donations and the largest pieces of
+  /// memory. Streams so too.
   [[nodiscard]] std::string to_string() const;
+
+  /// This plan with times by a machine's numbers (machine.h): `explain(f, x).on(this_machine())`. The program's devices count as the
+  /// first ones of the machine. It is not planned anew. Throws DeviceError where the machine has fewer devices, or a number makes no sense.
+  [[nodiscard]] Explanation on(const Machine& m, Where w = Where::here()) const;
 
   std::int64_t peak_bytes_per_device = 0;  ///< of the busiest device, arguments included
   std::int64_t flops = 0;             ///< of the busiest device; a multiplication and an addition are two
   std::int64_t steps_per_device = 0;  ///< loops, products, library calls and exchanges
-  /// On a described machine (machine.h): seconds of the busiest device's steps, products and convolutions as long as their arithmetic or
-  /// their memory takes, others as their memory takes; and seconds of all transfers: collectives level by level through the links, whatever
-  /// else moves over the slowest links between its devices. Of branches the longest counts, and all their transfers; of a while loop one
-  /// run. A run takes at least the longer of the two sums, if all transfers hide behind steps, and at most both
-  /// together, but for what starting a step costs. Else 0.
+  /// On a described machine, or by on(): seconds of the busiest device's steps, each with what it costs to begin, products and
+  /// convolutions as long as their arithmetic or their memory takes, others as their memory takes; and seconds of all transfers:
+  /// collectives level by level through the links, whatever else moves over the slowest links between its devices. Of branches the
+  /// longest counts, and all their transfers; of a while loop one run. A run takes at least the longer of the two sums, if all transfers
+  /// hide behind steps, and at most both together. Else 0.
   double compute_seconds = 0, transfer_seconds = 0;
-  std::string machine;                 ///< its name; empty: the devices are here
+  std::string machine;                 ///< its name; empty: nobody knows its numbers
   std::int64_t memory_per_device = 0;  ///< bytes that a device of it has
 
  private:
+  friend Explanation core::explain_call(const JitEntry&, const JitCall&, bool);
+  std::shared_ptr<const Program> program_;
   std::vector<TransferInfo> transfers_;
   std::vector<DonationInfo> donations_;
   std::string values_;  ///< one line per value: type, sharding, op, source
+  std::vector<BufferInfo> largest_;
+  std::vector<std::string> results_;
 };
 SHARDARRAY_API std::ostream& operator<<(std::ostream& os, const Explanation& e);
 
 namespace core {
-/// Compiles the call for the placements of its arguments; runs nothing, takes nothing.
-SHARDARRAY_API Explanation explain_call(const JitEntry& entry, const JitCall& call);
 /// The graph of the call as text, after simplification.
 [[nodiscard]] SHARDARRAY_API std::string print_call(const JitEntry& entry, const JitCall& call);
 }  // namespace core
@@ -93,7 +131,9 @@ using CallCheck =
 struct explain_fn {
   template <class F, class... A> static auto call(Where w, const F& f, A&&... args) {
     if constexpr (CallCheck<F, A...>::ok())
-      return with_lowered(w, f, core::explain_call, std::forward<A>(args)...);
+      return with_lowered(
+          w, f, [](const core::JitEntry& e, const core::JitCall& c) { return core::explain_call(e, c); },
+          std::forward<A>(args)...);
   }
 };
 struct print_graph_fn {

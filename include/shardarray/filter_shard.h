@@ -1,5 +1,9 @@
 // Trees put somewhere: filter_shard, device_put; trees computed: eval; models updated: apply_updates.
 #pragma once
+#include <map>
+#include <set>
+#include <string>
+
 #include "shardarray/detail/placed_call.h"
 #include "shardarray/placement.h"
 #include "shardarray/tree.h"
@@ -109,6 +113,22 @@ template <class T, class S> struct PlacesVerdict {
   using Complaint = Places<why, T, S>;
 };
 
+[[noreturn]] SHARDARRAY_API void throw_no_array_at(const std::string& path, const char* function);
+/// Puts the arrays of `t` with these paths where they say.
+template <class T>
+void place_named(T& t, const std::map<std::string, Sharding>& to, PlaceRef put, const char* function) {
+  std::set<std::string> found;
+  each_leaf(t, [&](Array& a, const Path& p) {
+    if (!a.has_value()) return;
+    const auto at = to.find(p.text());
+    if (at == to.end()) return;
+    a = put(a, at->second, p);
+    found.insert(at->first);
+  });
+  for (const auto& [path, sharding] : to)
+    if (!found.contains(path)) throw_no_array_at(path, function);
+}
+
 /// What eval() does.
 struct eval_fn {
   template <class... T> static void call(Where w, const T&... trees) {
@@ -141,6 +161,18 @@ template <class T, class S> [[nodiscard]] T filter_shard(T tree, const S& to, Wh
         "filter_shard");
   return tree;
 }
+/// The same of the arrays with these paths, as tree_paths() has them (`layers[1].weight`); others stay. Throws TreeError for a path
+/// at which the tree has no array.
+template <class T>
+[[nodiscard]] T filter_shard(T tree, const std::map<std::string, Sharding>& to, Where w = Where::here()) {
+  const Site site(w);
+  if constexpr (detail::Judged<detail::TreeVerdict<T>>::ok())
+    detail::place_named(
+        tree, to,
+        [&](const Array& a, const Sharding& s, const Path& p) { return core::shard_leaf(a, s, p.text(), w); },
+        "filter_shard");
+  return tree;
+}
 /// JAX's names for filter_shard().
 template <class T, class S>
 [[nodiscard]] T with_sharding_constraint(T tree, const S& to, Where w = Where::here()) {
@@ -156,6 +188,19 @@ template <class T, class S> [[nodiscard]] T device_put(T tree, const S& to, Wher
   if constexpr (detail::Judged<detail::TreeVerdict<T>, detail::PlacesVerdict<T, S>>::ok())
     detail::place(
         tree, to, Path{},
+        [&](const Array& a, const Sharding& s, const Path& p) {
+          return core::device_put_leaf(a, s, p.text(), w);
+        },
+        "device_put");
+  return tree;
+}
+/// The same of the arrays with these paths, as filter_shard() takes them.
+template <class T>
+[[nodiscard]] T device_put(T tree, const std::map<std::string, Sharding>& to, Where w = Where::here()) {
+  const Site site(w);
+  if constexpr (detail::Judged<detail::TreeVerdict<T>>::ok())
+    detail::place_named(
+        tree, to,
         [&](const Array& a, const Sharding& s, const Path& p) {
           return core::device_put_leaf(a, s, p.text(), w);
         },

@@ -129,6 +129,8 @@ template <class F> class Jitted : public detail::PlacedCall<Jitted<F>> {
         *cache_, call, detail::body<detail::argument_t<A>...>(f_), {detail::gives_away<A>...}, w,
         detail::argument(args)...);
   }
+  /// The function itself.
+  [[nodiscard]] const F& function() const { return f_; }
   /// As they were given.
   [[nodiscard]] const JitOptions& options() const { return core::jit_options(*cache_); }
   /// How often the function was traced.

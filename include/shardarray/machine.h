@@ -1,4 +1,4 @@
-// Machines that need not be here. Arrays without values (shape_dtype_struct) lie on their devices as others do; explain() then tells what a
+// Machines by their numbers: those that need not be here, and the one that is. Arrays without values (shape_dtype_struct) lie on their devices as others do; explain() then tells what a
 // program would move, need and take there. It is planned for the machine's numbers: on real devices of that kind the library plans for what
 // it knows of these, which may differ.
 //
@@ -33,6 +33,7 @@ struct SHARDARRAY_API Machine {
   int device_count = 1;         ///< 1 to 4,096
   double memory = 0;            ///< bytes
   double memory_bandwidth = 0;  ///< bytes a second, read and written together
+  double step_latency = 0;      ///< seconds that a step (loop, product, library call) costs to begin
   /// Operations a second of products, by dtype ("float32", "bfloat16", ..; "tf32" for float32 at that precision); a multiplication
   /// and an addition are two. "float32" has to be there, and holds for the dtypes that are not.
   std::map<std::string, double> flops;
@@ -52,6 +53,13 @@ struct SHARDARRAY_API Machine {
 [[nodiscard]] SHARDARRAY_API Machine machine(const std::string& name, Where w = Where::here());
 /// The names that machine() knows: "h200" (one), "h200x8" (a node), "h200x64" (eight nodes) and "tpu-v5p-64" (a 4 x 4 x 4 torus).
 [[nodiscard]] SHARDARRAY_API std::vector<std::string> machine_names();
+
+/// Measures devices that are here, of one process, while all of them work: products of each dtype, a loop over
+/// memory, a chain of small steps, an all_to_all. Empty: devices(). Takes about a second at the first call for these devices, then knows.
+/// Its name is `here-cpu-8` for eight of the platform "cpu". `explain(f, x).on(this_machine())` tells how long a call will take. Throws
+/// DeviceError for described devices, and for those of several processes.
+[[nodiscard]] SHARDARRAY_API Machine this_machine(const std::vector<Device>& devices = {},
+                                                  Where w = Where::here());
 
 /// A machine as JSON, which machine_from_json() reads: an object with the members of Machine, `links` an array of objects with those of
 /// Link.

@@ -38,8 +38,18 @@ inline constexpr detail::PlacedFunction<detail::transfers_fn> transfers{};
 /// cannot be read or is no plan, Error for another value of the variable.
 SHARDARRAY_API void plan_lock(const std::string& path, const Explanation& plan, Where w = Where::here());
 
-/// The plan as JSON: `steps_per_device`, `flops`, `peak_bytes_per_device`, `transfers` and `donations`, lists of objects with the
-/// members of TransferInfo and DonationInfo; shapes are lists, dtypes names such as `float32`.
+/// Throws PlanError, with paths and reasons, unless the memory of all donated arrays becomes a result's:
+/// `require_reuse(explain(step, donated(model), x))` in a test.
+SHARDARRAY_API void require_reuse(const Explanation& plan, Where w = Where::here());
+
+/// Throws OutOfMemory where a device would need more than so many bytes, before anything runs: with the largest pieces, and what would
+/// save most of them, most first: to shard what several devices hold, to recompute (checkpoint) or to take smaller parts of a batch, to
+/// donate. Throws Error for a number below 1.
+SHARDARRAY_API void require_memory(const Explanation& plan, std::int64_t bytes_per_device,
+                                   Where w = Where::here());
+
+/// The plan as JSON: `steps_per_device`, `flops`, `peak_bytes_per_device`, `results`, and `transfers`, `largest` and `donations`, lists of
+/// objects with the members of TransferInfo, BufferInfo and DonationInfo; shapes are lists, dtypes names such as `float32`.
 [[nodiscard]] SHARDARRAY_API std::string plan_json(const Explanation& plan);
 
 }  // namespace shardarray

@@ -69,6 +69,7 @@
 #include "shardarray/tf32.h"
 #include "shardarray/timing.h"
 #include "shardarray/tpmap.h"
+#include "shardarray/tune.h"
 #include "shardarray/version.h"
 #include "shardarray/visualize.h"
 #include "shardarray/vmap.h"

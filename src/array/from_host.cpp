@@ -100,6 +100,14 @@ Array host_array(const void* data, DType stored, std::size_t size, const ShapeOf
   return dtype && *dtype != stored ? a.astype(*dtype, w) : a;
 }
 
+void throw_no_array_at(const std::string& path, const char* function) {
+  throw TreeError(
+      fmt::format("{}: there is a sharding for `{}`, and the tree has no array there. Keys are the paths of "
+                  "arrays, as tree_paths() has them. "
+                  "Check it.",
+                  function, path));
+}
+
 void throw_sharding_tree(std::size_t wanted, std::size_t given, const Path& path, const char* function) {
   const std::string text = path.text();
   throw TreeError(

@@ -379,10 +379,9 @@ struct FuturePlace {
     const Node& n = *a.node();
     if (--nodes_left < 0) return false;
     if (is_literal(n)) return true;
-    if (n.evaluated()) {
-      const Value* v = n.out()[a.index()].value.get();
-      return v && (v->number || take(v->layout, mesh_of(v->sharding)));
-    }
+    if (const Value* v = n.out()[a.index()].value.get())  // evaluated, or without values where it would lie
+      return v->number || take(v->layout, mesh_of(v->sharding));
+    if (n.evaluated()) return false;
     const Attrs& attrs = n.attrs();
     if (n.op->form == Form::constraint && attrs.lo.empty() && attrs.hi.empty())
       return take(layout_of(*attrs.sharding, static_cast<int>(n.type().shape.size())),

@@ -28,6 +28,7 @@ struct CompileInput {
   /// Of one run of an iteration: no result is simply an input, and moving one to where the next run reads it counts as not asked
   /// for (policy::strict).
   bool is_run = false;
+  bool tells_runner_ups = false;  ///< PlacedValue::note of what moves something names the next best way
   /// Of a loop's body: a donated input gives its buffers to no result but its own, number k to `first_carry` + k.
   std::optional<std::size_t> first_carry = {};
   std::shared_ptr<struct PlacedIterations>
@@ -43,10 +44,18 @@ struct PlacedValue {
   const Layout* layout = nullptr;
   std::string op;
   Where where;
+  std::string note;  ///< about how it is made
 };
 struct DonationVerdict {
   bool reused = false;
   std::string reason;
+};
+/// Memory of the device that holds most, at its worst moment.
+struct HeldMemory {
+  enum class Kind : std::uint8_t { argument, result, temporary, scratch } kind;
+  int number;  ///< of an argument or a result
+  int value;   ///< index into Compiled::values; of scratch of what a step calls, its first result
+  std::uint64_t bytes;
 };
 struct Compiled {
   std::shared_ptr<const Program> program;
@@ -55,6 +64,7 @@ struct Compiled {
   std::vector<int> program_output;  ///< per output: index into Program::outputs, or -1 when forwarded
   std::vector<PlacedValue> values;
   std::vector<DonationVerdict> donations;  ///< per input
+  std::vector<HeldMemory> largest;         ///< the ten largest pieces, the largest first
   double flops = 0;                        ///< of the busiest device
 };
 

@@ -82,7 +82,8 @@ int LocalValues::transfer_to(int part, const Layout* to, const MoveReason& why) 
   t.where = why.where;
   LocalStep s{-1, -1, {part}, {}};
   if (t.kind != TransferKind::slice && t.kind != TransferKind::none) {
-    if (!why.asked && why.by.modes->policy == Policy::strict) refuse_transfer(t, from, *to, in_.mesh);
+    if (!why.asked && why.by.modes->policy == Policy::strict)
+      refuse_transfer(t, from, *to, in_.mesh, why.others ? (*why.others)() : "");
     s.transfer = static_cast<int>(p_.transfers.size());
     p_.transfers.push_back(std::move(t));
   }

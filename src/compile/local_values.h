@@ -14,6 +14,8 @@ struct MoveReason {
   const FlatNode& by;                        ///< what needs it; without an op: the end of the program
   detail::RecordedLine where;                ///< its line
   bool asked;  ///< the program asks for it, so that policy strict does not refuse it
+  /// What else `by` could be given, as lines; null: nothing else. Asked for where policy strict refuses.
+  const std::function<std::string()>* others = nullptr;
 };
 
 class LocalValues {

@@ -1,6 +1,8 @@
 // The static memory plan: donated inputs become outputs, everything temporary gets an offset in its device's arena.
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <numeric>
 #include <set>
 
 #include "base/at.h"
@@ -35,6 +37,7 @@ class Planner {
     check_total();
     place_scratch();
     peaks();
+    find_largest();
   }
 
  private:
@@ -269,6 +272,51 @@ class Planner {
     for (const Port& x : program_.inputs) add(x);
     for (const Port& x : program_.outputs)
       if (x.alias < 0) add(x);
+  }
+
+  // What the device that holds most has when its temporary values take most.
+  void find_largest() {
+    constexpr std::size_t kMost = 10;
+    const auto busiest =
+        static_cast<int>(std::ranges::max_element(program_.peak_bytes) - program_.peak_bytes.begin());
+    const auto add = [&](HeldMemory held, const std::vector<int>& devices,
+                         const std::vector<std::uint64_t>& bytes) {
+      for (std::size_t i = 0; i < devices.size(); i++)
+        if (devices[i] == busiest) held.bytes += bytes[i];
+      if (held.bytes > 0) out_.largest.push_back(held);
+    };
+    for (std::size_t k = 0; k < program_.inputs.size(); k++)
+      add({HeldMemory::Kind::argument, static_cast<int>(k), p_.inputs[k], 0}, program_.inputs[k].devices,
+          program_.inputs[k].bytes);
+    for (std::size_t k = 0; k < out_.program_output.size(); k++)
+      if (const int o = out_.program_output[k]; o >= 0 && at(program_.outputs, o).alias < 0)
+        add({HeldMemory::Kind::result, static_cast<int>(k), at(output_values_, o), 0},
+            at(program_.outputs, o).devices, at(program_.outputs, o).bytes);
+
+    const auto is_temporary = [&](int m, const Life& life) {
+      return life.first >= 0 && !placed_.contains(m);
+    };
+    std::vector<std::uint64_t> alive(f_.groups.size() + 1, 0);  // at first: what begins less what has ended
+    for (const auto& [m, life] : lives_)
+      if (is_temporary(m, life)) {
+        const Memory& memory = at_.all().at(m);
+        for (std::size_t i = 0; i < memory.device.size(); i++)
+          if (memory.device[i] == busiest)
+            at(alive, life.first) += memory.bytes[i], at(alive, life.last + 1) -= memory.bytes[i];
+      }
+    std::partial_sum(alive.begin(), alive.end(), alive.begin());
+    const auto worst = static_cast<int>(std::ranges::max_element(alive) - alive.begin());
+    for (const auto& [m, life] : lives_) {
+      if (!is_temporary(m, life) || life.first > worst || life.last < worst) continue;
+      const Memory& memory = at_.all().at(m);
+      const bool is_value = m < std::ssize(p_.values);
+      const int value =
+          is_value ? m : at(p_.steps, at(f_.groups, m - static_cast<int>(p_.values.size())).steps[0]).out[0];
+      add({is_value ? HeldMemory::Kind::temporary : HeldMemory::Kind::scratch, 0, value, 0}, memory.device,
+          memory.bytes);
+    }
+    std::ranges::stable_sort(out_.largest, std::greater<>(), &HeldMemory::bytes);
+    if (out_.largest.size() > kMost) out_.largest.resize(kMost);
   }
 
   const Partition& p_;

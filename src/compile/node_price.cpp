@@ -170,6 +170,7 @@ void NodePrice::consider(Assignment a, double most, Strategy& best) {
     if (!is_there(in_, k)) moves += p.cost;
     if (!is_better()) return;
   }
+  if (left_out_ && std::ranges::find(*left_out_, in_) != left_out_->end()) return;
   for (std::size_t k = 0; k < out_.size(); k++) {
     const Placed& p = result(a, k);
     out_[k] = p.layout;

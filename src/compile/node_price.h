@@ -13,6 +13,8 @@ class NodePrice {
   NodePrice(const NodeState& s, const SubAxes& sub_axes, TransferPrices& transfers);
   /// Takes an assignment for `best` that is cheaper and moves at most `most`.
   void consider(Assignment a, double most, Strategy& best);
+  /// From now on only strategies whose operands lie in none of these ways count.
+  void leave_out(const std::vector<std::vector<const Layout*>>& operands) { left_out_ = &operands; }
   /// The node uncut, at any price.
   Strategy uncut();
   /// Arithmetic on the busiest device.
@@ -43,6 +45,7 @@ class NodePrice {
   TransferPrices& transfers_;
   const CostModel& model_;
   std::vector<Known> operands_, results_;
+  const std::vector<std::vector<const Layout*>>* left_out_ = nullptr;
   std::string key_;
   std::vector<const Layout*> in_, out_;  // of the candidate
 };

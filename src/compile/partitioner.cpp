@@ -15,6 +15,7 @@
 #include "compile/linearities.h"
 #include "compile/local_values.h"
 #include "compile/making.h"
+#include "compile/other_ways.h"
 #include "compile/scan.h"
 #include "compile/strategy.h"
 #include "compile/strict.h"
@@ -62,7 +63,7 @@ class Partitioner {
   Trial run() {
     for (std::size_t k = 0; k < g_.inputs.size(); k++) add_input(static_cast<int>(k));
     const int given = static_cast<int>(g_.nodes.size());
-    const auto scans = std::count_if(rules_.begin(), rules_.end(), [](auto& r) { return r.has(Role::scan); });
+    const auto scans = std::ranges::count_if(rules_, [](auto& r) { return r.has(Role::scan); });
     g_.nodes.reserve(g_.nodes.size() + 2 * static_cast<std::size_t>(scans));  // references stay
     for (int i = 0; i < given; i++) visit(i);
     p_.of_value.resize(g_.types.size(), -1);
@@ -71,18 +72,16 @@ class Partitioner {
     p_ = used_steps(std::move(p_), g_);
     if (compose_boxes(p_, g_)) p_ = used_steps(std::move(p_), g_);
     Trial t{std::move(p_), work_, {}};
-    for (const std::vector<const Layout*>& needed : needed_)
-      t.needed.push_back(needed.size() == 1 ? needed[0] : nullptr);
+    for (const auto& needed : needed_) t.needed.push_back(needed.size() == 1 ? needed[0] : nullptr);
     return t;
   }
 
  private:
   void add_input(int k) {
     const int v = at(g_.inputs, k);
-    const int part = values_.add(at(g_.types, v), at(in_.inputs, k), -1);
-    at(p_.values, part).input = k;
-    p_.inputs.push_back(part);
-    at(p_.of_value, v) = part;
+    p_.inputs.push_back(values_.add(at(g_.types, v), at(in_.inputs, k), -1));
+    at(p_.values, p_.inputs.back()).input = k;
+    at(p_.of_value, v) = p_.inputs.back();
   }
 
   // ---- values in other layouts
@@ -91,15 +90,14 @@ class Partitioner {
 
   // Flat value v in `layout`: as it is, made there, or moved.
   int require(int v, const Layout* layout, const std::function<std::string()>& reason, const FlatNode& by,
-              bool asked) {
+              bool asked, const std::function<std::string()>* others = nullptr) {
     asked |= at(asked_, v);
-    const MoveReason why{reason, by, line_of(by), asked};
+    const MoveReason why{reason, by, line_of(by), asked, others};
     if (making_of(v) != Making::once)
       return adds_nothing(v, layout) ? make(v, layout, by, asked)
                                      : values_.move(make(v, whole_sums(layout), by, asked), layout, why);
-    if (std::vector<const Layout*>& all = at(needed_, v);
-        std::find(all.begin(), all.end(), layout) == all.end())
-      all.push_back(layout);
+    std::vector<const Layout*>& all = at(needed_, v);
+    if (std::ranges::find(all, layout) == all.end()) all.push_back(layout);
     return values_.move(at(p_.of_value, v), layout, why);
   }
 
@@ -177,7 +175,13 @@ class Partitioner {
     if (n.op->trait == Trait::behind) emit_behind(i);
     else if (n.op->form == Form::iterate) emit_iteration(i);
     else if (n.op->form == Form::choose || n.op->form == Form::repeat) emit_branches(i);
-    else emit(i, strategy_of(i));
+    else emit_by_cost(i, strategy_of(i));
+  }
+
+  void emit_by_cost(int i, const Strategy& d) {
+    if (in_.tells_runner_ups || d.narrowed > 0) p_.notes[i] = note_on(state_of(i), d, search_, in_);
+    const std::function<std::string()> others = [&] { return other_ways(state_of(i), d, search_, in_); };
+    emit(i, d, &others);
   }
 
   // The operand itself, under another name: only what reads that comes behind the others.
@@ -268,7 +272,7 @@ class Partitioner {
     s.pending = passing_sums(s, n, linear);
     for (std::size_t k = 0; k < n.in.size(); k++)
       s.operands[k].can_split = !s.pending.empty() && linear[k] == Linear::joint;
-    s.is_asked = std::any_of(n.in.begin(), n.in.end(), [&](int v) { return at(asked_, v); });
+    s.is_asked = std::ranges::any_of(n.in, [&](int v) { return at(asked_, v); });
     return s;
   }
 
@@ -316,8 +320,8 @@ class Partitioner {
   }
 
   bool single_user(int v) const {
-    const auto& u = at(users_, v);
-    return std::all_of(u.begin(), u.end(), [&](int x) { return x == u[0]; }) && !at(is_output_, v);
+    return std::ranges::all_of(at(users_, v), [&](int x) { return x == at(users_, v)[0]; }) &&
+           !at(is_output_, v);
   }
 
   const Strategy& strategy_of(int i) {
@@ -331,22 +335,21 @@ class Partitioner {
     return *d;
   }
 
-  void emit(int i, const Strategy& d) {
+  void emit(int i, const Strategy& d, const std::function<std::string()>* others = nullptr) {
     const FlatNode& n = at(g_.nodes, i);
     LocalStep s{i, -1, {}, {}};
     work_ += d.cost - d.moved;
     for (std::size_t k = 0; k < n.in.size(); k++)
       s.in.push_back(require(
-          n.in[k], d.in[k], [&] { return needed_as(n, k, d.in[k]); }, n, false));
+          n.in[k], d.in[k], [&] { return needed_as(n, k, d.in[k]); }, n, false, others));
     if (n.op->windows) fetch_windows(i, d, s);
     if (n.op->boxes && cut_factor(at(rules_, i), d.assignment, Role::halo))
       s.transfer = add_transfer(i, d, halo_transfer(n, d.in, d.out[0]));
-    if (d.narrowed > 0) p_.notes[i] = fmt::format("not all of {:.0f} strategies compared", d.narrowed);
-    if (const auto f = cut_factor(at(rules_, i), d.assignment, Role::scan))
-      if (const int result = carried(i, d, *f, s); result >= 0) {
-        at(p_.of_value, n.first_out) = result;
-        return;
-      }
+    const auto f = cut_factor(at(rules_, i), d.assignment, Role::scan);
+    if (const int result = f ? carried(i, d, *f, s) : -1; result >= 0) {
+      at(p_.of_value, n.first_out) = result;
+      return;
+    }
     for (std::size_t k = 0; k < d.out.size(); k++) {
       const int v = n.first_out + static_cast<int>(k);
       at(asked_, v) = passes_asking(n, d);
@@ -419,8 +422,7 @@ class Partitioner {
         return !user.attrs->hi.empty() || constraint_layout(user, in_.order) == l;
       return user.op->boxes && steps > 0 && places_result(u, l, steps - 1);
     };
-    const std::vector<int>& users = at(users_, n.first_out);
-    return std::any_of(users.begin(), users.end(), places);
+    return std::ranges::any_of(at(users_, n.first_out), places);
   }
 
   bool takes_asked_only(const FlatNode& n) const {
@@ -455,8 +457,7 @@ class Partitioner {
     const Layout* to = asked ? asked : now ? now : preferred(v);
     if (!asked && is_partial && !may_leave_partial(source, in_)) {
       const SubAxisDims& preference = at(preferences_.dims, v);
-      const bool wants =
-          std::any_of(preference.begin(), preference.end(), [](const auto& dim) { return !dim.empty(); });
+      const bool wants = !std::ranges::all_of(preference, std::ranges::empty);
       to = wants ? to_layout(sub_axes_, preference) : whole_sums(now);
     }
     const auto reason = [&]() -> std::string {

@@ -188,11 +188,9 @@ void plan(const Partition& p, Fusion f, const FlatGraph& g, const CompileInput& 
       if (n->op->form == Form::repeat && k == std::ssize(results) - 1) what += ", the condition's answer";
       else if (k >= std::ssize(n->out_types)) what += ", second buffer of a carry";
     }
-    if (made)
-      if (const auto note = p.notes.find(p.steps[static_cast<std::size_t>(s)].node); note != p.notes.end())
-        what += ", " + note->second;
-    out.values.push_back(
-        {p.values[v].type, p.values[v].layout, std::move(what), n ? n->where : detail::RecordedLine{}});
+    const auto note = made ? p.notes.find(p.steps[static_cast<std::size_t>(s)].node) : p.notes.end();
+    out.values.push_back({p.values[v].type, p.values[v].layout, std::move(what),
+                          n ? n->where : detail::RecordedLine{}, note != p.notes.end() ? note->second : ""});
   }
   out.program = std::move(program);
 }

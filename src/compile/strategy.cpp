@@ -46,6 +46,20 @@ const Strategy& StrategySearch::cheapest(const NodeState& s) {
 
 Strategy StrategySearch::search(const NodeState& s) {
   NodePrice price(s, sub_axes_, transfers_);
+  Strategy best = search(s, price);
+  return best.cost == kNowhere ? price.uncut() : best;
+}
+
+std::optional<Strategy> StrategySearch::next(const NodeState& s,
+                                             const std::vector<std::vector<const Layout*>>& but) {
+  NodePrice price(s, sub_axes_, transfers_);
+  price.leave_out(but);
+  Strategy best = search(s, price);
+  if (best.cost == kNowhere) return {};
+  return best;
+}
+
+Strategy StrategySearch::search(const NodeState& s, NodePrice& price) const {
   Strategy best;
   best.cost = kNowhere;
   price.consider(merged(s), kNowhere, best);
@@ -57,7 +71,7 @@ Strategy StrategySearch::search(const NodeState& s) {
     if (const std::vector<int> all = dealing.present_and_idle(); all.size() > dealing.present().size())
       dealing.deal(all, best.peak > 0 ? kNowhere : best.moved, best);
   }
-  return best.cost == kNowhere ? price.uncut() : best;
+  return best;
 }
 
 }  // namespace shardarray

@@ -1,6 +1,7 @@
 // Where one node runs: which sub_axes cut which of its factors, by cost.
 #pragma once
 #include <map>
+#include <optional>
 
 #include "compile/assignment.h"
 #include "compile/transfer_prices.h"
@@ -50,6 +51,8 @@ struct Strategy {
       0;  ///< of so many assignments some were compared: axes moved together, then parts of them; 0: all were
 };
 
+class NodePrice;
+
 /// What may move less in one node, and makes the whole program move more, or less.
 enum class Freedom : std::uint8_t {
   none,     // axes stay at the factor on which all tensors agree that have them, or leave it
@@ -62,9 +65,13 @@ class StrategySearch {
   StrategySearch(const SubAxes& sub_axes, TransferPrices& transfers, Freedom freedom)
       : sub_axes_(sub_axes), transfers_(transfers), freedom_(freedom) {}
   const Strategy& cheapest(const NodeState& s);
+  /// The cheapest one whose operands lie in none of these ways; none where there is no other.
+  std::optional<Strategy> next(const NodeState& s, const std::vector<std::vector<const Layout*>>& but);
 
  private:
   Strategy search(const NodeState& s);
+  // The cheapest at these prices; its cost is infinite where there is none.
+  Strategy search(const NodeState& s, NodePrice& price) const;
   // Where its operands are already, without a search.
   Assignment merged(const NodeState& s) const;
 

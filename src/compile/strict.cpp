@@ -16,14 +16,16 @@ static std::string about_parts(const ShardingCode& code) {
                      fmt::join(code.in_parts, ", "));
 }
 
-void refuse_transfer(const Transfer& t, const LocalValue& moved, const Layout& to, const Mesh* mesh) {
+void refuse_transfer(const Transfer& t, const LocalValue& moved, const Layout& to, const Mesh* mesh,
+                     const std::string& others) {
   const detail::RecordedSite site(t.where);
   const ShardingCode code = sharding_code(to, mesh);
   throw ShardingError(fmt::format(
       "{}: policy strict refuses an implicit {} over {} of {} bytes per device for an operand {}. "
-      "Every transfer must be asked for. Cheapest fix: reshard(operand, {}) before.{}",
+      "Every transfer must be asked for. Cheapest fix: reshard(operand, {}) before.{}{}{}",
       asked_by(t), name(t.kind), axis_names(t.axes, to.order(), mesh), t.bytes,
-      type_string(moved.type.dtype, moved.type.shape, *moved.layout, mesh), code.text, about_parts(code)));
+      type_string(moved.type.dtype, moved.type.shape, *moved.layout, mesh), code.text, about_parts(code),
+      others.empty() ? "" : " Other ways, by bytes:", others));
 }
 
 void refuse_boxes(const Transfer& t, const Type& made, const Layout& to, const Mesh* mesh) {

@@ -4,9 +4,9 @@
 
 namespace shardarray {
 
-/// `moved` comes over as a whole, to `to`.
+/// `moved` comes over as a whole, to `to`; `others`: what else would do, as lines.
 [[noreturn]] void refuse_transfer(const Transfer& t, const LocalValue& moved, const Layout& to,
-                                  const Mesh* mesh);
+                                  const Mesh* mesh, const std::string& others);
 /// A result of type `made`, in `to`, has parts that come over.
 [[noreturn]] void refuse_boxes(const Transfer& t, const Type& made, const Layout& to, const Mesh* mesh);
 

@@ -13,6 +13,7 @@
 #include "compile/passes.h"
 #include "execute/jit.h"
 #include "execute/machine_times.h"
+#include "layout/spelling.h"
 
 namespace shardarray {
 
@@ -51,7 +52,28 @@ std::string Explanation::to_string() const {
   if (!donations_.empty()) text += "donations\n";
   for (const DonationInfo& d : donations_)
     text += fmt::format("  {}: {}\n", d.path, d.reused ? "reused" : "not reused, " + d.reason);
+  if (!largest_.empty()) text += "largest pieces of memory, at the worst moment\n";
+  for (const BufferInfo& b : largest_)
+    text += fmt::format("  {:>9}  {:<16} {}{}\n", bytes_text(b.bytes_per_device), b.type, b.what,
+                        b.source.empty() ? "" : "   " + short_place(b.source));
   return text;
+}
+
+Explanation Explanation::on(const Machine& m, Where w) const {
+  const Site site(w, "Explanation::on");
+  check_machine(m);
+  Explanation x = *this;
+  x.machine = m.name;
+  x.memory_per_device = static_cast<std::int64_t>(m.memory);
+  x.compute_seconds = x.transfer_seconds = 0;
+  if (program_ == nullptr) return x;
+  const MachineTimes times(*program_, m);
+  x.compute_seconds = times.compute_seconds();
+  for (std::size_t k = 0; k < x.transfers_.size(); k++) {
+    x.transfers_[k].seconds = times.seconds(program_->transfers[k]);
+    x.transfer_seconds += x.transfers_[k].seconds;
+  }
+  return x;
 }
 
 std::ostream& operator<<(std::ostream& os, const Explanation& e) { return os << e.to_string(); }
@@ -69,18 +91,60 @@ static std::string value_lines(const Compiled& c, const Mesh* mesh) {
     const std::string pending = v.layout->unreduced().empty()
                                     ? ""
                                     : " U" + axis_names(v.layout->unreduced(), v.layout->order(), mesh);
-    text += fmt::format("  %{:<4} {:<16} [{}]{}  {}{}\n", k, to_string(v.type), dims, pending, v.op,
+    text += fmt::format("  %{:<4} {:<16} [{}]{}  {}{}{}{}\n", k, to_string(v.type), dims, pending, v.op,
+                        v.note.empty() ? "" : ", ", v.note,
                         v.where.line ? "   " + short_place(place(v.where)) : "");
   }
   return text;
 }
 
-static std::vector<TransferInfo> transfer_list(const Program& program, const Mesh* mesh, const Machine* m) {
+static std::vector<TransferInfo> transfer_list(const Program& program, const Mesh* mesh) {
   std::vector<TransferInfo> list;
   for (const Transfer& t : program.transfers)
     list.push_back({name(t.kind), axis_names(t.axes, program.order, mesh), t.reason, t.op, place(t.where),
-                    t.bytes, t.moved_bytes, t.shape, t.dtype,
-                    m != nullptr ? seconds_of(t, *program.order, *m) : 0});
+                    t.bytes, t.moved_bytes, t.shape, t.dtype});
+  return list;
+}
+
+static std::string type_text(const PlacedValue& v, const Mesh* mesh) {
+  return type_string(v.type.dtype, v.type.shape, *v.layout, mesh);
+}
+
+// Devices that hold the same piece.
+static int copies_of(const Layout& l) {
+  std::int64_t pieces = 1;
+  for (const SubAxis& a : l.unreduced()) pieces *= a.size;
+  for (const AxisList& dim : l.dims())
+    for (const SubAxis& a : dim) pieces *= a.size;
+  return static_cast<int>(l.order()->size() / pieces);
+}
+
+static std::vector<BufferInfo> buffer_list(const JitEntry& e, const Compiled& c, const Mesh* mesh) {
+  std::vector<BufferInfo> list;
+  for (const HeldMemory& held : c.largest) {
+    const PlacedValue& v = c.values[static_cast<std::size_t>(held.value)];
+    const auto number = static_cast<std::size_t>(held.number);
+    BufferInfo b{.what = v.op,
+                 .type = type_text(v, mesh),
+                 .source = place(v.where),
+                 .bytes_per_device = static_cast<std::int64_t>(held.bytes),
+                 .copies = copies_of(*v.layout)};
+    if (held.kind == HeldMemory::Kind::argument) b.kind = BufferInfo::Kind::argument;
+    if (held.kind == HeldMemory::Kind::result) b.kind = BufferInfo::Kind::result;
+    if (held.kind == HeldMemory::Kind::argument)
+      b.what = number < e.paths.size() ? "argument " + e.paths[number] : "captured array";
+    else if (held.kind == HeldMemory::Kind::result) b.what = fmt::format("result {}", number);
+    else if (held.kind == HeldMemory::Kind::scratch)
+      b.what = "temporary values of " + v.op, b.type.clear(), b.copies = 1;
+    list.push_back(std::move(b));
+  }
+  return list;
+}
+
+static std::vector<std::string> result_list(const JitEntry& e, const Compiled& c, const Mesh* mesh) {
+  std::vector<std::string> list;
+  for (std::size_t k = 0; k < e.output_types.size(); k++)
+    list.push_back(type_string(e.output_types[k].dtype, e.output_types[k].shape, *c.output_layouts[k], mesh));
   return list;
 }
 
@@ -126,7 +190,7 @@ static std::vector<DonationInfo> donation_list(const JitEntry& e, const JitCall&
 }
 
 // Compiled for this call: a program of the cache may be another function's, with its lines.
-Explanation explain_call(const JitEntry& e, const JitCall& call) {
+Explanation explain_call(const JitEntry& e, const JitCall& call, bool brief) {
   std::vector<LaunchLeaf> leaves;
   placed_leaves(e, call, leaves);
   std::vector<ValueRef> values;
@@ -137,24 +201,20 @@ Explanation explain_call(const JitEntry& e, const JitCall& call) {
   }
   CompileInput in = compile_input(e.flat, place_leaves(e.flat, values, {}, e.paths, *e.modes, call.function),
                                   std::move(donated), {}, e.paths, values);
+  in.tells_runner_ups = !brief;
   const Mesh* const mesh = in.mesh;
   const Compiled c = compile(std::move(in));
   const Program& program = *c.program;
-  const Machine* const machine = described_machine(program.order->devices()[0].platform);
-  Explanation x(transfer_list(program, mesh, machine), donation_list(e, call, c, leaves),
-                value_lines(c, mesh));
-  if (machine != nullptr) {
-    x.machine = machine->name;
-    x.memory_per_device = static_cast<std::int64_t>(machine->memory);
-    x.compute_seconds = compute_seconds(program, *machine);
-    for (const TransferInfo& t : x.transfers()) x.transfer_seconds += t.seconds;
-  }
+  Explanation x(transfer_list(program, mesh), donation_list(e, call, c, leaves),
+                brief ? "" : value_lines(c, mesh), buffer_list(e, c, mesh), result_list(e, c, mesh));
   for (std::uint64_t peak : program.peak_bytes)
     x.peak_bytes_per_device = std::max(x.peak_bytes_per_device, static_cast<std::int64_t>(peak));
   constexpr double most = 0x1p63;  // loops may be longer than anybody waits for
   x.flops = c.flops < most ? static_cast<std::int64_t>(c.flops) : std::numeric_limits<std::int64_t>::max();
   x.steps_per_device = steps_per_device(program);
-  return x;
+  x.program_ = c.program;
+  const Machine* const described = described_machine(program.order->devices()[0].platform);
+  return described ? std::move(x).on(*described) : x;
 }
 
 std::string print_call(const JitEntry& e, const JitCall&) {

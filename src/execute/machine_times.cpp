@@ -1,5 +1,7 @@
 #include "execute/machine_times.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -7,18 +9,19 @@
 
 #include "runtime/contraction.h"
 #include "runtime/step_ranges.h"
+#include "shardarray/error.h"
 
 namespace shardarray {
 namespace {
 
 /// The devices of each group of a transfer: those that agree on all axes but its own. Without axes all are one.
-std::vector<std::vector<int>> groups_of(const Transfer& t, const DeviceOrder& order) {
-  const int n = order.size();
+std::vector<std::vector<int>> groups_of(const Transfer& t, const std::vector<int>& numbers) {
+  const int n = static_cast<int>(numbers.size());
   std::map<int, std::vector<int>> groups;  // by its first position
   for (int p = 0; p < n; p++) {
     int first = t.axes.empty() ? 0 : p;
     for (const SubAxis& a : t.axes) first -= static_cast<int>(coordinate(a, p, n)) * (n / (a.pre * a.size));
-    groups[first].push_back(order.devices()[static_cast<std::size_t>(p)].id);
+    groups[first].push_back(numbers[static_cast<std::size_t>(p)]);
   }
   std::vector<std::vector<int>> all;
   all.reserve(groups.size());
@@ -82,13 +85,15 @@ class Steps {
               called += seconds(*body.condition().program) + seconds(*body.body().program);
             else
               for (const auto& item : body.items)
-                of_device[static_cast<std::size_t>(item.device)] += seconds(body, item);
+                of_device[static_cast<std::size_t>(item.device)] += seconds(body, item) + start(body);
           },
           s.body);
     return called + *std::ranges::max_element(of_device);
   }
 
  private:
+  template <class Body> double start(const Body&) const { return m_.step_latency; }
+  double start(const Exchange& x) const { return x.transfer >= 0 ? 0 : m_.step_latency; }
   double seconds_of(double bytes) const { return bytes / m_.memory_bandwidth; }
   template <class Body, class Item> double memory(const Body& body, const Item& item) const {
     const ItemRanges r = ranges_of(body, item);
@@ -158,13 +163,24 @@ static double seconds_of(const Transfer& t, const std::vector<int>& ids, const M
   }
 }
 
-double seconds_of(const Transfer& t, const DeviceOrder& order, const Machine& m) {
+MachineTimes::MachineTimes(const Program& program, const Machine& m) : program_(program), machine_(m) {
+  const std::vector<Device>& devices = program.order->devices();
+  if (static_cast<int>(devices.size()) > m.device_count)
+    throw DeviceError(fmt::format(
+        "Explanation::on: the program runs on {} devices, and '{}' has {}. Take a machine that has as many.",
+        devices.size(), m.name, m.device_count));
+  for (const Device& d : devices)  // a machine's own devices have numbers, others are its first ones
+    numbers_.push_back(d.platform == m.name ? d.id : static_cast<int>(numbers_.size()));
+}
+
+double MachineTimes::seconds(const Transfer& t) const {
   double most = 0;
   if (t.bytes > 0)
-    for (const std::vector<int>& ids : groups_of(t, order)) most = std::max(most, seconds_of(t, ids, m));
+    for (const std::vector<int>& group : groups_of(t, numbers_))
+      most = std::max(most, seconds_of(t, group, machine_));
   return most;
 }
 
-double compute_seconds(const Program& program, const Machine& m) { return Steps(m).seconds(program); }
+double MachineTimes::compute_seconds() const { return Steps(machine_).seconds(program_); }
 
 }  // namespace shardarray

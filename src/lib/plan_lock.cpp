@@ -174,7 +174,9 @@ std::string plan_json(const Explanation& plan) {
                    {"memory_per_device", plan.memory_per_device},
                    {"compute_seconds", plan.compute_seconds},
                    {"transfer_seconds", plan.transfer_seconds},
+                   {"results", plan.results()},
                    {"transfers", ordered_json::array()},
+                   {"largest", ordered_json::array()},
                    {"donations", ordered_json::array()}};
   for (const TransferInfo& t : plan.transfers())
     all["transfers"].push_back({{"kind", t.kind},
@@ -187,6 +189,15 @@ std::string plan_json(const Explanation& plan) {
                                 {"shape", std::vector<std::int64_t>(t.shape.begin(), t.shape.end())},
                                 {"dtype", name(t.dtype)},
                                 {"seconds", t.seconds}});
+  for (const BufferInfo& b : plan.largest())
+    all["largest"].push_back({{"kind", b.kind == BufferInfo::Kind::argument ? "argument"
+                                       : b.kind == BufferInfo::Kind::result ? "result"
+                                                                            : "temporary"},
+                              {"what", b.what},
+                              {"type", b.type},
+                              {"source", b.source},
+                              {"bytes_per_device", b.bytes_per_device},
+                              {"copies", b.copies}});
   for (const DonationInfo& d : plan.donations())
     all["donations"].push_back({{"path", d.path}, {"reused", d.reused}, {"reason", d.reason}});
   return all.dump(2, ' ', false, ordered_json::error_handler_t::replace);

@@ -30,46 +30,6 @@ bool is_dtype(const std::string& name) {
   return false;
 }
 
-void check(const Machine& m) {
-  const auto may_be_in_name = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-' || c == '.';
-  };
-  if (m.name.empty() || !std::ranges::all_of(m.name, may_be_in_name))
-    refuse(m, "is no name: letters, digits, `_`, `-` and `.` make one");
-  if (m.name == "gpu") refuse(m, "is the name of a platform that is here");
-  if (m.device_count < 1 || m.device_count > 4096)
-    refuse(m, fmt::format("has {} devices; 1 to 4,096 can be", m.device_count));
-  const auto positive = [&](double number, const std::string& what) {
-    if (!(number > 0 && number <= 1e18))
-      refuse(m, fmt::format("has {} {}; it is a number above 0, 1e18 at most", what, number));
-  };
-  positive(m.memory, "a memory of");
-  positive(m.memory_bandwidth, "a memory_bandwidth of");
-  if (!m.flops.contains("float32")) refuse(m, "has no flops of float32");
-  for (const auto& [dtype, rate] : m.flops) {
-    if (dtype != "tf32" && !is_dtype(dtype))
-      refuse(m, fmt::format("has flops of '{}', which is no dtype", dtype));
-    positive(rate, fmt::format("flops of {} of", dtype));
-  }
-  int before = 1;
-  for (const Link& l : m.links) {
-    positive(l.bandwidth, fmt::format("links '{}' with a bandwidth of", l.name));
-    if (!(l.latency >= 0 && l.latency < 1e6))
-      refuse(m, fmt::format("has links '{}' with a latency of {}; it is a number of seconds", l.name,
-                            l.latency));
-    if (l.devices <= before || l.devices % before != 0)
-      refuse(m,
-             fmt::format("has links '{}' between {} devices, behind groups of {}; groups are made of whole "
-                         "groups of the links before",
-                         l.name, l.devices, before));
-    before = l.devices;
-  }
-  if (before != m.device_count)
-    refuse(m, fmt::format("has {} devices and links between {}; the last links join all", m.device_count,
-                          before));
-}
-
 class DescribedBackend final : public Backend {
  public:
   explicit DescribedBackend(const Machine& m) : machine_(m) {
@@ -131,18 +91,21 @@ Described& described() {
 /// https://www.nvidia.com/en-us/data-center/h200/: SXM, dense; NVLink 900 GB/s, half of it each way; nodes joined by one 400 Gb/s NDR
 /// adapter a GPU (DGX H200). Latencies as NCCL's tuning tables have them, rounded.
 Machine h200(const char* name, int nodes, int gpus) {
-  Machine m{.name = name,
-            .kind = "NVIDIA H200",
-            .device_count = nodes * gpus,
-            .memory = 141e9,
-            .memory_bandwidth = 4.8e12,
-            .flops = {{"float64", 67e12},
-                      {"float32", 67e12},
-                      {"tf32", 494.5e12},
-                      {"bfloat16", 989.5e12},
-                      {"float16", 989.5e12}},
-            .links = {},
-            .source = "NVIDIA's data sheets of H200 and DGX H200, dense rates"};
+  Machine m{
+      .name = name,
+      .kind = "NVIDIA H200",
+      .device_count = nodes * gpus,
+      .memory = 141e9,
+      .memory_bandwidth = 4.8e12,
+      .step_latency = 1e-6,
+      .flops = {{"float64", 67e12},
+                {"float32", 67e12},
+                {"tf32", 494.5e12},
+                {"bfloat16", 989.5e12},
+                {"float16", 989.5e12}},
+      .links = {},
+      .source =
+          "NVIDIA's data sheets of H200 and DGX H200, dense rates; a kernel of a graph as measured on one"};
   if (gpus > 1) m.links.push_back({"NVLink", gpus, 450e9, 2e-6});
   if (nodes > 1) m.links.push_back({"InfiniBand", nodes * gpus, 50e9, 5e-6});
   return m;
@@ -156,6 +119,7 @@ Machine tpu_v5p() {
           .device_count = 64,
           .memory = 95e9,
           .memory_bandwidth = 2.765e12,
+          .step_latency = 0,
           .flops = {{"float32", 459e12 / 6}, {"bfloat16", 459e12}},
           .links = {{"ICI x", 4, dimension, 1e-6},
                     {"ICI y", 16, dimension, 1e-6},
@@ -194,12 +158,14 @@ Machine machine_of(std::string_view text, const std::string& what) {
   };
   try {
     const ordered_json all = ordered_json::parse(text);
-    members(all, {"name", "kind", "device_count", "memory", "memory_bandwidth", "flops", "links", "source"});
+    members(all, {"name", "kind", "device_count", "memory", "memory_bandwidth", "step_latency", "flops",
+                  "links", "source"});
     Machine m{.name = all["name"],
               .kind = all["kind"],
               .device_count = whole(all["device_count"]),
               .memory = all["memory"],
               .memory_bandwidth = all["memory_bandwidth"],
+              .step_latency = all["step_latency"],
               .flops = all["flops"],
               .links = {},
               .source = all["source"]};
@@ -207,7 +173,7 @@ Machine machine_of(std::string_view text, const std::string& what) {
       members(l, {"name", "devices", "bandwidth", "latency"});
       m.links.push_back({l["name"], whole(l["devices"]), l["bandwidth"], l["latency"]});
     }
-    check(m);
+    check_machine(m);
     return m;
   } catch (const nlohmann::json::exception& e) {
     throw DeviceError(fmt::format("machine: {} is not as it has to be: {}. Compare it with machine_json().",
@@ -216,6 +182,48 @@ Machine machine_of(std::string_view text, const std::string& what) {
 }
 
 }  // namespace
+
+void check_machine(const Machine& m) {
+  const auto may_be_in_name = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.';
+  };
+  if (m.name.empty() || !std::ranges::all_of(m.name, may_be_in_name))
+    refuse(m, "is no name: letters, digits, `_`, `-` and `.` make one");
+  if (m.name == "gpu") refuse(m, "is the name of a platform that is here");
+  if (m.device_count < 1 || m.device_count > 4096)
+    refuse(m, fmt::format("has {} devices; 1 to 4,096 can be", m.device_count));
+  const auto positive = [&](double number, const std::string& what) {
+    if (!(number > 0 && number <= 1e18))
+      refuse(m, fmt::format("has {} {}; it is a number above 0, 1e18 at most", what, number));
+  };
+  positive(m.memory, "a memory of");
+  positive(m.memory_bandwidth, "a memory_bandwidth of");
+  if (!(m.step_latency >= 0 && m.step_latency < 1e6))
+    refuse(m, fmt::format("has a step_latency of {}; it is a number of seconds", m.step_latency));
+  if (!m.flops.contains("float32")) refuse(m, "has no flops of float32");
+  for (const auto& [dtype, rate] : m.flops) {
+    if (dtype != "tf32" && !is_dtype(dtype))
+      refuse(m, fmt::format("has flops of '{}', which is no dtype", dtype));
+    positive(rate, fmt::format("flops of {} of", dtype));
+  }
+  int before = 1;
+  for (const Link& l : m.links) {
+    positive(l.bandwidth, fmt::format("links '{}' with a bandwidth of", l.name));
+    if (!(l.latency >= 0 && l.latency < 1e6))
+      refuse(m, fmt::format("has links '{}' with a latency of {}; it is a number of seconds", l.name,
+                            l.latency));
+    if (l.devices <= before || l.devices % before != 0)
+      refuse(m,
+             fmt::format("has links '{}' between {} devices, behind groups of {}; groups are made of whole "
+                         "groups of the links before",
+                         l.name, l.devices, before));
+    before = l.devices;
+  }
+  if (before != m.device_count)
+    refuse(m, fmt::format("has {} devices and links between {}; the last links join all", m.device_count,
+                          before));
+}
 
 const Machine* described_machine(std::string_view platform) {
   Described& all = described();
@@ -232,7 +240,7 @@ double flops_of(const Machine& m, DType dtype, bool tf32) {
 
 std::vector<Device> Machine::devices(Where w) const {
   const Site site(w, "machine");
-  check(*this);
+  check_machine(*this);
   Described& all = described();
   {
     const std::lock_guard lock(all.mutex);
@@ -287,6 +295,7 @@ std::string machine_json(const Machine& m) {
                       {"device_count", m.device_count},
                       {"memory", m.memory},
                       {"memory_bandwidth", m.memory_bandwidth},
+                      {"step_latency", m.step_latency},
                       {"flops", m.flops},
                       {"links", links},
                       {"source", m.source}}

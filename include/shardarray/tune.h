@@ -1,0 +1,164 @@
+// tune: which shardings of a function's arguments are fastest?
+//
+//     const Tuned best = tune(step, TuneOptions{.mesh = mesh, .measured = 6}, model, x, y);
+//     std::cout << best;                                   // what was tried, measured, and how far the prediction was off
+//     std::tie(model, x, y) = device_put(std::tuple(model, x, y), best.shardings());
+#pragma once
+#include <functional>
+#include <iosfwd>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shardarray/explain.h"
+#include "shardarray/filter_shard.h"
+#include "shardarray/machine.h"
+#include "shardarray/timing.h"
+
+namespace shardarray {
+
+/// Options of tune().
+struct TuneOptions {
+  /// Whose axes may cut. Default: one axis `x` of all devices.
+  std::optional<Mesh> mesh = std::nullopt;
+  /// Bytes that a device may need at most, arguments included; 0: what the machine has.
+  std::int64_t memory_per_device = 0;
+  /// So many of the best by prediction are run; 0: none.
+  int measured = 4;
+  /// Seconds after which nothing more is tried; what is being measured is.
+  double seconds = 20;
+  /// By whose numbers times are predicted. Default: the described machine whose devices the mesh has, else this_machine().
+  std::optional<Machine> machine = std::nullopt;
+};
+
+/// A choice of shardings for all arrays of the arguments.
+struct SHARDARRAY_API TunedChoice {
+  std::vector<NamedSharding> shardings;  ///< in the order of the arrays
+  double at_least = 0;                   ///< predicted seconds if transfers hide behind steps,
+  double predicted = 0;                  ///< and if they follow each other: what choices are ranked by
+  double measured = 0;                   ///< seconds in the median; 0: not run
+  double spread = 0;                     ///< median absolute deviation of those, as a part of it
+  std::int64_t received_bytes_per_device = 0;
+  std::int64_t peak_bytes_per_device = 0;
+};
+
+/// What tune() has found. Streams as report().
+class SHARDARRAY_API Tuned {
+ public:
+  /// Those that were measured, the fastest first, then others by what is predicted; ten at most, or as many as were measured.
+  [[nodiscard]] const std::vector<TunedChoice>& choices() const& { return choices_; }
+  [[nodiscard]] std::vector<TunedChoice> choices() && { return std::move(choices_); }
+  /// Of the first choice, by the arrays' paths in `std::tuple(args...)`, as tree_paths() has them (`[0].layers[1].weight`), for device_put()
+  /// and filter_shard() of that.
+  [[nodiscard]] std::map<std::string, Sharding> shardings() const;
+  /// How much slower the fastest by prediction is than the fastest measured, as a part of its time; 0 where nothing was measured.
+  [[nodiscard]] double regret() const;
+  /// A table of the choices, what the first one is, and the regret.
+  [[nodiscard]] std::string report() const;
+  /// C++ that makes a map of the first choice, for device_put(); its mesh is of the first devices.
+  [[nodiscard]] std::string code() const;
+  /// Choices whose program was planned.
+  [[nodiscard]] std::int64_t tried() const { return tried_; }
+
+ private:
+  friend class Tuning;
+  std::optional<Mesh> mesh_;
+  std::string machine_;
+  std::vector<std::string> paths_, types_;
+  std::vector<TunedChoice> choices_;
+  double predicted_first_ = 0;  // measured seconds of the fastest by prediction
+  std::int64_t tried_ = 0;
+  bool all_tried_ = true;
+};
+SHARDARRAY_API std::ostream& operator<<(std::ostream& os, const Tuned& t);
+
+namespace core {
+struct TunedLeaf {
+  std::string path;
+  Shape shape;
+  DType dtype;
+};
+/// Plans the call, or runs it, with these shardings of its arrays.
+using TunePlan = std::function<Explanation(const std::vector<NamedSharding>&)>;
+using TuneRun = std::function<Timing(const std::vector<NamedSharding>&)>;
+/// `run` is empty where an argument has no values.
+SHARDARRAY_API Tuned tune(std::vector<TunedLeaf> leaves, const TunePlan& plan, const TuneRun& run,
+                          const TuneOptions& options, Where w);
+/// Whether it can be computed with.
+SHARDARRAY_API bool has_values(const Array& a);
+/// One of its type that would lie so.
+SHARDARRAY_API Array elsewhere(const Array& a, const Sharding& s, Where w);
+}  // namespace core
+
+namespace detail {
+struct tune_fn {
+  template <class F, class... A>
+  static Tuned call(Where w, const F& f, const TuneOptions& options, const A&... args) {
+    if constexpr (CallCheck<F, A...>::ok()) {
+      const auto jitted = [&] {
+        if constexpr (is_jitted<F>) return f;
+        else return jit(f);
+      }();
+      const std::tuple<A...> given{args...};
+      std::vector<core::TunedLeaf> leaves;
+      std::vector<Array> arrays;
+      each_leaf(given, [&](const Array& a, const Path& p) {
+        if (!a.has_value()) return;
+        leaves.push_back({p.text(), a.shape(), a.dtype()});
+        arrays.push_back(a);
+      });
+      const auto with = [&](const auto& array) {
+        std::tuple<A...> copies = given;
+        std::vector<Array> next;
+        for (std::size_t k = 0; k < arrays.size(); k++) next.push_back(array(k));
+        set_argument_leaves(copies, next);
+        return copies;
+      };
+      const auto keeping = [&] {  // what a run gives away would be the caller's
+        JitOptions o = jitted.options();
+        o.donate = Donate::none;
+        o.donate_args.clear();
+        return jit(jitted.function(), o);
+      }();
+      const core::TunePlan plan = [&](const std::vector<NamedSharding>& s) {
+        const auto brief = [](const core::JitEntry& e, const core::JitCall& c) {
+          return core::explain_call(e, c, true);
+        };
+        return std::apply([&](const auto&... a) { return with_lowered(w, jitted, brief, a...); },
+                          with([&](std::size_t k) { return core::elsewhere(arrays[k], s[k], w); }));
+      };
+      core::TuneRun run = [&](const std::vector<NamedSharding>& s) {
+        const auto placed = with([&](std::size_t k) { return device_put(arrays[k], s[k], w); });
+        block_until_ready(placed, w);
+        return std::apply(
+            [&](const auto&... a) {
+              return time_it([&] { return keeping(a...); }, {.runs = 15, .warmup = 3}, w);
+            },
+            placed);
+      };
+      for (const Array& a : arrays)
+        if (!core::has_values(a)) run = nullptr;
+      return core::tune(leaves, plan, run, options, w);
+    } else {
+      return {};
+    }
+  }
+};
+}  // namespace detail
+
+/// `tune(f, options, args...)`: the shardings of all arrays of the arguments under which the call f(args...) is predicted to be fastest,
+/// or, where some are run, is. f is a function or what jit gave. Arguments may lie anywhere, or have no values (shape_dtype_struct);
+/// then, or where the devices of the mesh are described, nothing is run. Nothing is donated. Where results lie is what the library then picks.
+///
+/// Tried are: of every axis of the mesh, to cut the dimensions of one size in all arrays (a batch, a width); then from the best of those
+/// on, changes of one array, or of all arrays of one shape, as long as they help. Dimensions are cut in equal parts only. Not all choices
+/// there are.
+///
+/// A choice that does not compile (policy strict) or, run, does not fit is left out.
+///
+/// Throws Error for options that make no sense, DeviceError for devices of several processes, OutOfMemory where no choice that was tried needs as little memory as it may, and what
+/// compiling or running the call throws.
+inline constexpr detail::PlacedFunction<detail::tune_fn> tune{};
+
+}  // namespace shardarray

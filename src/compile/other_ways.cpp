@@ -1,0 +1,107 @@
+#include "compile/other_ways.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <set>
+
+#include "base/bytes_text.h"
+#include "base/sizes.h"
+#include "compile/making.h"
+#include "compile/reshard.h"
+
+namespace shardarray {
+
+namespace {
+
+/// A strategy as what has to be done for it, and the bytes that the busiest device receives for that.
+struct Way {
+  std::int64_t bytes = 0;
+  std::vector<std::string> done,
+      code;               // `operand 1 as [{x}, {}]`, `reshard(operand 1, NamedSharding(mesh, P("x")))`
+  bool in_parts = false;  // the mesh needs axes in parts
+};
+
+Way way_of(const NodeState& s, const Strategy& d, const Mesh* mesh) {
+  Way way;
+  std::set<std::pair<int, const Layout*>> moved;  // values, as the node's operands name them
+  for (std::size_t k = 0; k < s.operands.size(); k++) {
+    const TermState& t = s.operands[k];
+    if (t.free) continue;
+    const TermSource& source = t.source;
+    const Layout* to = d.in[k];
+    for (const Rule* rule : source.rules) to = layout_of_operand(*rule, 0, *to);
+    if (to == source.layout || std::ranges::find(source.copies, to) != source.copies.end() ||
+        !moved.emplace(s.node->in[k], to).second)
+      continue;
+    Transfer least = describe_transfer(source.type, source.layout, to);
+    for (const Layout* l : source.copies)
+      if (Transfer other = describe_transfer(source.type, l, to); other.bytes < least.bytes)
+        least = std::move(other);
+    if (least.kind == TransferKind::none || least.kind == TransferKind::slice) continue;
+    const ShardingCode code = sharding_code(*to, mesh);
+    way.bytes = add_sizes(way.bytes, least.bytes);
+    way.done.push_back(fmt::format("operand {} as {}", k, spec_text(*to, mesh)));
+    way.code.push_back(fmt::format("reshard(operand {}, {})", k, code.text));
+    way.in_parts |= !code.in_parts.empty();
+  }
+  for (std::size_t k = 0; k < s.results.size(); k++) {
+    const Layout* const made = d.out[k];
+    if (made->unreduced().empty() || !s.pending.empty()) continue;
+    const Layout* const wanted =
+        s.results[k].weight == 1.0 ? s.results[k].layout : Layout::of(made->order(), made->dims());
+    way.bytes = add_sizes(way.bytes, describe_transfer(s.results[k].type, made, wanted).bytes);
+    way.done.push_back("sums over " + axis_names(made->unreduced(), made->order(), mesh));
+    way.code.push_back(way.done.back());
+  }
+  return way;
+}
+
+/// What the planner would take next, whatever policy strict refuses; `most` of those that `wanted` wants.
+template <class Wanted>
+std::vector<Way> ways_but(NodeState& s, const Strategy& d, StrategySearch& search, const CompileInput& in,
+                          std::size_t most, const Wanted& wanted) {
+  constexpr int kMostTried = 8;
+  for (TermState& t : s.operands) t.should_stay = false;
+  std::vector<std::vector<const Layout*>> known{d.in};
+  std::vector<Way> ways;
+  for (int tried = 0; tried < kMostTried && ways.size() < most; tried++) {
+    const std::optional<Strategy> other = search.next(s, known);
+    if (!other) break;
+    known.push_back(other->in);
+    if (Way way = way_of(s, *other, in.mesh); wanted(way)) ways.push_back(std::move(way));
+  }
+  return ways;
+}
+
+}  // namespace
+
+std::string other_ways(NodeState s, const Strategy& d, StrategySearch& search, const CompileInput& in) {
+  constexpr std::size_t kMost = 3;
+  std::string text;
+  for (const Way& w : ways_but(s, d, search, in, kMost, [](const Way& way) { return !way.in_parts; }))
+    text += fmt::format("\n  {}: {}", bytes_text(w.bytes),
+                        w.code.empty() ? "operands as they are" : fmt::format("{}", fmt::join(w.code, ", ")));
+  return text;
+}
+
+static std::string runner_up(NodeState& s, const Strategy& d, StrategySearch& search,
+                             const CompileInput& in) {
+  const auto text = [](const Way& w) {
+    return fmt::format("{} by {}", bytes_text(w.bytes),
+                       w.done.empty() ? "nothing" : fmt::format("{}", fmt::join(w.done, ", ")));
+  };
+  const Way taken = way_of(s, d, in.mesh);
+  if (taken.bytes == 0) return "";
+  const std::vector<Way> ways = ways_but(s, d, search, in, 1, [](const Way&) { return true; });
+  return ways.empty() ? "" : fmt::format("moves {}; next best {}", text(taken), text(ways[0]));
+}
+
+std::string note_on(NodeState s, const Strategy& d, StrategySearch& search, const CompileInput& in) {
+  std::string note = in.tells_runner_ups ? runner_up(s, d, search, in) : "";
+  if (d.narrowed > 0)
+    note += fmt::format("{}not all of {:.0f} strategies compared", note.empty() ? "" : "; ", d.narrowed);
+  return note;
+}
+
+}  // namespace shardarray

@@ -1,0 +1,162 @@
+// this_machine(): rates of the devices that are here, measured while all of them work.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <set>
+
+#include "runtime/backend.h"
+#include "runtime/machine.h"
+#include "runtime/modes.h"
+#include "runtime/platforms.h"
+#include "shardarray/shardarray.h"
+
+namespace shardarray {
+namespace {
+
+/// Seconds of a call at best: other programs may be running.
+double seconds_of(const std::function<Array()>& call) {
+  constexpr int kRuns = 7;
+  return time_it(call, {.runs = kRuns, .warmup = 2}).best();
+}
+
+const Modes& default_modes() {
+  const Modes& before = set_modes(Modes{});
+  return set_modes(before);
+}
+
+class Measuring {
+ public:
+  explicit Measuring(std::vector<Device> devices)
+      : devices_(std::move(devices)),
+        count_(static_cast<std::int64_t>(devices_.size())),
+        mesh_(DeviceGrid{{count_}, devices_}, {"x"}) {}
+
+  Machine run() const {
+    Machine m{.name = fmt::format("here-{}-{}", devices_[0].platform, count_),
+              .kind = devices_[0].kind,
+              .device_count = static_cast<int>(count_),
+              .memory = memory(),
+              .memory_bandwidth = bandwidth(),
+              .step_latency = step(),
+              .flops = {},
+              .links = {},
+              .source = "measured, all devices at work"};
+    for (const DType t : {float32, float64, bfloat16, float16}) m.flops[name(t)] = flops(t);
+    if (devices_[0].platform == "cuda") {
+      const tf32 mode(true);
+      m.flops["tf32"] = flops(float32);
+    }
+    if (count_ > 1) m.links.push_back(link());
+    return m;
+  }
+
+ private:
+  Array ones_on(const Shape& shape, const P& cut, DType t = float32) const {
+    return device_put(ones(shape, t), NamedSharding(mesh_, cut)).block_until_ready();
+  }
+
+  double memory() const {
+    const auto known = static_cast<double>(backend(devices_[0].platform).target().device_memory);
+    if (known > 0) return known;
+    const auto sharing = std::ranges::count_if(devices_, [&](const Device& d) {
+      return d.memory == devices_[0].memory && d.process_index == devices_[0].process_index;
+    });
+    return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE)) /
+           static_cast<double>(sharing);
+  }
+
+  /// Of a product on each device: as large as it has to be to take a few milliseconds.
+  double flops(DType t) const {
+    constexpr double kLong = 3e-3;
+    constexpr std::int64_t kMost = 8192;
+    const auto product = jit([](const Array& a, const Array& b) { return matmul(a, b); });
+    for (std::int64_t side = 128;; side *= 2) {
+      const Array a = ones_on({count_, side, side}, P("x"), t) * 0.5, b = a * 2;
+      block_until_ready(std::pair(a, b));
+      const double seconds = seconds_of([&] { return product(a, b); });
+      if (seconds >= kLong || side == kMost) return 2 * std::pow(static_cast<double>(side), 3) / seconds;
+    }
+  }
+
+  /// Bytes read and written by a loop over what no cache holds.
+  double bandwidth() const {
+    constexpr std::int64_t kBytes = std::int64_t{1} << 27;  // of all devices of a memory
+    std::set<int> memories;
+    for (const Device& d : devices_) memories.insert(d.memory);
+    const std::int64_t bytes = kBytes * std::ssize(memories);
+    const Array x = ones_on({count_, bytes / 4 / count_}, P("x"));
+    const auto loop = jit([](const Array& v) { return v + 1; });
+    return 2.0 * static_cast<double>(bytes) / static_cast<double>(count_) /
+           seconds_of([&] { return loop(x); });
+  }
+
+  /// Of a chain of small products, each of which waits for the one before.
+  double step() const {
+    constexpr int kSteps = 64;
+    const Array x = ones_on({count_, 4, 4}, P("x"));
+    const auto chain = jit([](const Array& v) {
+      Array y = v;
+      for (int k = 0; k < kSteps; k++) y = matmul(v, y);
+      return y;
+    });
+    return seconds_of([&] { return chain(x); }) / kSteps;
+  }
+
+  /// All to all: each device receives a part from every other one.
+  Link link() const {
+    constexpr std::int64_t kBytes = std::int64_t{1} << 25;
+    const auto seconds = [&](std::int64_t bytes) {
+      const std::int64_t rows = count_, columns = std::max(count_, bytes / 4 / rows / count_ * count_);
+      const Array x = ones_on({rows, columns}, P("x"));
+      const auto turn =
+          jit([](const Array& v) { return v; }, {.out_shardings = NamedSharding(mesh_, P(none, "x"))});
+      return seconds_of([&] { return turn(x); });
+    };
+    const double latency = seconds(0), received = static_cast<double>(kBytes) / static_cast<double>(count_) *
+                                                  static_cast<double>(count_ - 1) /
+                                                  static_cast<double>(count_);
+    return {"measured", static_cast<int>(count_), received / std::max(seconds(kBytes) - latency, 1e-9),
+            latency};
+  }
+
+  std::vector<Device> devices_;
+  std::int64_t count_;
+  Mesh mesh_;
+};
+
+}  // namespace
+
+Machine this_machine(const std::vector<Device>& asked, Where w) {
+  const Site site(w, "this_machine");
+  const std::vector<Device> all = asked.empty() ? devices() : asked;
+  if (described_machine(all[0].platform) != nullptr)
+    throw DeviceError(fmt::format(
+        "this_machine: '{}' is a description, whose devices compute nothing. Name devices of cpu or cuda.",
+        all[0].platform));
+  for (const Device& d : all)
+    if (d.process_index != all[0].process_index)
+      throw DeviceError(
+          "this_machine: the devices are those of several processes, whose clocks differ. Name those of one: "
+          "this_machine(local_devices()).");
+  static std::mutex& mutex = *new std::mutex;
+  static auto& known = *new std::map<std::vector<int>, Machine>;
+  std::vector<int> key{all[0].platform == "cuda"};
+  for (const Device& d : all) key.push_back(d.id);
+  const std::lock_guard lock(mutex);
+  const auto [at, fresh] = known.try_emplace(key);
+  const ScopedModes plain(&default_modes());  // not those of the caller's lines
+  if (fresh) try {
+      at->second = Measuring(all).run();
+    } catch (...) {
+      known.erase(at);
+      throw;
+    }
+  return at->second;
+}
+
+}  // namespace shardarray
