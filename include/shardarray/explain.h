@@ -91,7 +91,7 @@ class SHARDARRAY_API Explanation {
   std::int64_t memory_per_device = 0;  ///< bytes that a device of it has
 
  private:
-  friend Explanation core::explain_call(const JitEntry&, const JitCall&, bool);
+  friend Explanation core::explain_call(const core::JitEntry&, const core::JitCall&, bool);
   std::shared_ptr<const Program> program_;
   std::vector<TransferInfo> transfers_;
   std::vector<DonationInfo> donations_;
