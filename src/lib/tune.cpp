@@ -218,6 +218,7 @@ class Tuning {
     for (std::size_t k = 0; k < leaves_.size(); k++)
       alike[{{leaves_[k].shape.begin(), leaves_[k].shape.end()}, leaves_[k].dtype}].push_back(k);
     std::vector<std::vector<std::size_t>> groups;
+    groups.reserve(alike.size() + leaves_.size());
     for (auto& [type, group] : alike) groups.push_back(group);
     for (std::size_t k = 0; k < leaves_.size(); k++)
       if (std::ranges::none_of(groups, [&](const auto& g) { return g == std::vector{k}; }))
