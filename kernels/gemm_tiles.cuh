@@ -18,7 +18,9 @@ struct TileShape {
   static constexpr std::uint32_t thread_side = side / threads_a_side;
   static constexpr std::uint32_t share =
       side * depth / tile_threads;  // elements of a slice that a thread brings
-  static_assert(scalar::chain_block % depth == 0);
+  /// Of a slice, what is added before a chain may end.
+  static constexpr std::uint32_t part = depth < scalar::chain_block ? depth : scalar::chain_block;
+  static_assert(scalar::chain_block % part == 0 && depth % part == 0);
 };
 using LargeTile = TileShape<64, 16, 1>;  // of large matrices: what is read serves many results
 using DeepTile = TileShape<16, 64, 2>;   // of few results with long sums: much is under way at once
@@ -137,22 +139,26 @@ template <class In, class Shape> class ProductTile {
     SHARDARRAY_SYNC_TILE();
     SHARDARRAY_TILE_THREADS(thread) {
       read(thread, next, k + Shape::ahead * Shape::depth);
-      if (a_.depth - k >= Shape::depth) add_products<Shape::depth>(thread, slice(place), Shape::depth);
-      else add_products<0>(thread, slice(place), static_cast<std::uint32_t>(a_.depth - k));
-      if ((k + Shape::depth) % scalar::chain_block == 0 || k + Shape::depth >= a_.depth) end_chains(thread);
+      for (std::uint32_t from = 0; from < Shape::depth && k + from < a_.depth; from += Shape::part) {
+        const std::int64_t end = k + from + Shape::part;
+        if (end <= a_.depth) add_products<Shape::part>(thread, slice(place), from, Shape::part);
+        else add_products<0>(thread, slice(place), from, static_cast<std::uint32_t>(a_.depth - k - from));
+        if (end % scalar::chain_block == 0 || end >= a_.depth) end_chains(thread);
+      }
     }
   }
   SHARDARRAY_DEVICE void read(std::uint32_t thread, std::uint32_t next, std::int64_t k) {
     a_.read(of(thread).a[next], thread, k);
     b_.read(of(thread).b[next], thread, k);
   }
-  /// `whole`: how many they are, where that is known.
+  /// From element `from` of the slice on; `whole`: how many they are, where that is known.
   template <std::uint32_t whole>
-  SHARDARRAY_DEVICE void add_products(std::uint32_t thread, const Slice& s, std::uint32_t depth) {
+  SHARDARRAY_DEVICE void add_products(std::uint32_t thread, const Slice& s, std::uint32_t from,
+                                      std::uint32_t depth) {
     constexpr std::uint32_t together = whole > 0 ? SliceOperand<Out, Shape>::together : 1;
     auto& sums = of(thread).sums;
     SHARDARRAY_SOME_PARTS
-    for (std::uint32_t k = 0; k < (whole > 0 ? whole : depth); k += together) {
+    for (std::uint32_t k = from; k < from + (whole > 0 ? whole : depth); k += together) {
       const auto a = s.a.part(thread / threads_a_side, k), b = s.b.part(thread % threads_a_side, k);
       for (std::uint32_t n = 0; n < together; n++)
         for (std::uint32_t i = 0; i < Shape::thread_side; i++)

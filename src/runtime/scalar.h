@@ -151,7 +151,7 @@ template <class T> SHARDARRAY_SCALAR T with_rounded_off(T total, T lost) {
 
 /// An element of a product of matrices is one chain of multiply-adds up to this length. A longer one is chains of `chain_block`,
 /// each from 0, that are added as kernel.h adds the blocks of a sum.
-inline constexpr std::int64_t longest_chain = 8192, chain_block = 64;
+inline constexpr std::int64_t longest_chain = 8192, chain_block = 32;
 
 // Three operands.
 SHARDARRAY_SCALAR float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }

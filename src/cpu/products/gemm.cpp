@@ -155,8 +155,10 @@ void GemmPlan::choose_way(bool fixed_order) {
     const double turned = g.tb && !vector ? work / static_cast<double>(g.m) * 0.3 : 0;  // B, to be packed
     cost_ns_ = all * (20 + work * size * (vector ? 0.15 : 0.025) + turned);
     if (work <= (vector ? small_vector_work : small_work) || is_skinny(g, itemsize(dtype_))) return;
-    // A matrix times a vector is read once, by the BLAS along the sum, whose order is not fixed then.
-    const bool asks = !fixed_order && (vector || is_slow || blas_is_named());
+    // A matrix times a vector is read once, by the BLAS along the sum, whose order is not fixed then; where that is long, its chains
+    // are too.
+    const bool is_long = g.k > scalar::longest_chain;
+    const bool asks = !fixed_order && (blas_is_named() || ((vector || is_slow) && !is_long));
     const Blas* const library = asks ? blas() : nullptr;
     if (library == nullptr || !fits_blas<float>()) {
       if (vector || is_slow) cost_ns_ *= 2;
