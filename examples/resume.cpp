@@ -1,5 +1,5 @@
-// Training that can be killed at any moment: model, optimizer, random key and the place in the data are one tree, which is saved
-// now and then. What goes on from the file has the bits of what was never interrupted.
+// Training that can be killed at any moment: model, optimizer, random key and the place in the data are one tree, of which there is a
+// checkpoint now and then. What goes on from the latest has the bits of what was never interrupted.
 #include <shardarray/shardarray.h>
 
 #include <csignal>
@@ -21,6 +21,7 @@ struct Training {
   sa::optim::AdamState<Model> state;
   Array key;
   int epoch = 0, batch = 0;  // the next one of the loader
+  int step = 0;
 };
 
 Training fresh(const sa::Sharding& place) {
@@ -38,11 +39,11 @@ std::pair<Training, Array> train_step(const Training& t, const Array& x, const A
   const auto [key, own] = sa::random::split<2>(t.key);
   const auto [loss, grads] = sa::value_and_grad(compute_loss)(t.model, x, y, own);
   const auto [updates, next] = optim.update(grads, t.state);
-  return {{sa::apply_updates(t.model, updates), next, key, t.epoch, t.batch}, loss};
+  return {{sa::apply_updates(t.model, updates), next, key, t.epoch, t.batch, t.step}, loss};
 }
 
-// Goes on with what `file` has, or begins; saves every `save_every` steps and at the end. Kills itself behind `kill_after` steps.
-void train(const std::string& file, int epochs, int save_every, int kill_after) {
+// Goes on with what the folder has, or begins; saves every `save_every` steps and at the end. Kills itself behind `kill_after` steps.
+void train(const std::string& folder, int epochs, int save_every, int kill_after) {
   const Array table = sa::data::load_csv(SHARDARRAY_EXAMPLE_DATA "/digits.csv.gz");
   const sa::Mesh mesh = sa::make_mesh({{"data", 8}});
   const sa::NamedSharding by_example(mesh, sa::P("data")), everywhere(mesh, sa::P());
@@ -58,7 +59,8 @@ void train(const std::string& file, int epochs, int save_every, int kill_after) 
       {.out_shardings = everywhere});
 
   Training now = fresh(everywhere);
-  if (fs::exists(file)) now = sa::load(file, now);  // with the shardings that `now` has
+  if (sa::checkpoints::latest(folder))
+    now = sa::checkpoints::restore(folder, now);  // with the shardings that `now` has
   std::printf("  from epoch %d, batch %d\n", now.epoch, now.batch);
   std::fflush(stdout);  // what is killed writes no more
   Array loss;
@@ -69,21 +71,21 @@ void train(const std::string& file, int epochs, int save_every, int kill_after) 
       const auto [x, y] = *at;
       std::tie(now.model, now.state, now.key, loss) =
           step(std::move(now.model), std::move(now.state), std::move(now.key), x, y);
-      now.batch++;
-      if (++steps % save_every == 0)
-        sa::save(file, now);  // the file before it stands until this one is complete
+      now.batch++, now.step++;
+      if (++steps % save_every == 0)  // the one before it stands until this one is complete
+        sa::checkpoints::save(folder, now.step, now, {.keep = 2});
       if (steps == kill_after) std::raise(SIGKILL);
     }
     now.epoch++;
     now.batch = 0;
   }
-  sa::save(file, now);
+  sa::checkpoints::save(folder, now.step, now, {.keep = 2});
   if (loss.has_value()) std::printf("  done, the loss is %.4f\n", loss.item<double>());
 }
 
 // Runs this program again; whether it ended well.
-bool run_again(const char* program, const std::string& file, int epochs, int kill_after) {
-  const std::string command = "'" + std::string(program) + "' --train '" + file + "' " +
+bool run_again(const char* program, const std::string& folder, int epochs, int kill_after) {
+  const std::string command = "'" + std::string(program) + "' --train '" + folder + "' " +
                               std::to_string(epochs) + " " + std::to_string(kill_after);
   std::cout << "trains" << (kill_after ? ", and is killed\n" : "\n") << std::flush;
   return std::system(command.c_str()) == 0;
@@ -99,7 +101,7 @@ bool compare(const char* program, int epochs) {
   ok = run_again(program, parts, epochs, 0) && ok;
 
   const Training like = fresh(sa::SingleDeviceSharding(sa::devices()[0]));
-  const Training a = sa::load(whole, like), b = sa::load(parts, like);
+  const Training a = sa::checkpoints::restore(whole, like), b = sa::checkpoints::restore(parts, like);
   int different = 0, arrays = 0;
   const std::vector<std::string> paths = sa::tree_paths(a);
   const std::vector<Array> of_a = sa::tree_leaves(a), of_b = sa::tree_leaves(b);

@@ -1,7 +1,8 @@
-// Checkpoints where the disk is full, programs are killed, or two save in one folder.
+// Checkpoints that are damaged, where the disk is full, programs are killed, or two save in one folder.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -19,6 +20,7 @@ namespace checkpoints_faults_test {
 
 using namespace shardarray;
 using namespace shardarray::testing;
+using nlohmann::json;
 
 TEST_CASE("checkpoints: a full disk leaves what was there") {
   set_cpu_device_count(8);
@@ -91,6 +93,104 @@ TEST_CASE("checkpoints: whatever ends a save leaves whole ones") {
   }
   CHECK(checkpoints::steps(folder.path).size() <= 4);  // one more where it ended before older ones went
   CHECK(last > 0);
+}
+
+namespace {
+
+/// Text in the place of an index, whose checksum fits.
+void write_index(const std::string& checkpoint, const std::string& text) {
+  const std::string rest = text.substr(std::min<std::size_t>(1, text.size()));
+  const auto sum = crc32_z(0, reinterpret_cast<const Bytef*>(rest.data()), rest.size());
+  write_bytes(checkpoint + "/shardarray.index.json", fmt::format("{{\"crc32\":\"{:08x}\",{}", sum, rest));
+}
+}  // namespace
+
+TEST_CASE("checkpoints: damage is found, and said where it is") {
+  set_cpu_device_count(8);
+  const TemporaryFolder folder;
+  const Array x = random::bits(random::key(0), {300, 500});
+  const auto saved = [&] {
+    checkpoints::save(folder.path, 1, x);
+    return folder.file("step_00000001");
+  };
+  const auto said = [&] {
+    return said_of(folder.path, [&] { (void)checkpoints::restore(folder.path, zeros_like(x)); });
+  };
+  const std::string rest = " Only whole, unchanged checkpoints are read. Restore an earlier step.";
+  const std::string at = "checkpoints::restore: PATH/step_00000001/", pieces = "process_0_of_1.safetensors",
+                    index = "shardarray.index.json";
+  std::string data = read_bytes(saved() + "/" + pieces);
+  const std::size_t header = data.size() - 600'000;
+  for (const std::size_t flipped :
+       {std::size_t{0}, std::size_t{262'143}, std::size_t{262'144}, std::size_t{599'999}}) {
+    std::string bad = data;
+    bad[header + flipped] = static_cast<char>(bad[header + flipped] ^ 16);
+    write_bytes(saved() + "/" + pieces, bad);
+    const std::size_t block = flipped / 262'144 * 262'144;
+    CHECK(said() == fmt::format("{}{}: `@0,0` is damaged between bytes {} and {}.{}", at, pieces,
+                                header + block, header + std::min<std::size_t>(block + 262'144, 600'000),
+                                rest));
+  }
+  write_bytes(saved() + "/" + pieces, data.substr(0, data.size() - 1));
+  CHECK(said().starts_with(at + pieces + ": "));
+  std::filesystem::remove(saved() + "/" + pieces);
+  CHECK(said() ==
+        at + pieces +
+            ": cannot be opened (No such file or directory). The file must exist and be readable. Check the "
+            "path.");
+  save_safetensors(saved() + "/" + pieces, {{"y", x}});
+  CHECK(said() == at + pieces + ": lacks `@0,0`, which the index names." + rest);
+  save_safetensors(saved() + "/" + pieces, {{"@0,0", zeros({3})}});
+  CHECK(said() == at + pieces + ": has `@0,0` as f32[3], by the index it is u32[300,500]." + rest);
+
+  const std::string whole = read_bytes(saved() + "/" + index);
+  for (std::size_t k = 0; k < whole.size(); k += is_sanitized() ? 37 : 1) {
+    std::string bad = whole;
+    bad[k] = static_cast<char>(bad[k] ^ 1);
+    write_bytes(saved() + "/" + index, bad);
+    CHECK(said() == at + index + ": is damaged, or no index that this library wrote." + rest);
+  }
+  json good = json::parse(read_bytes(saved() + "/" + index));
+  good.erase("crc32");
+  const auto with = [&](const char* place, const json& value) {
+    json bad = good;
+    bad[json::json_pointer(place)] = value;
+    write_index(saved(), bad.dump());
+    return said();
+  };
+  const auto says = [&](const std::string& what) { return at + index + ": " + what + "." + rest; };
+  const std::string piece = "/arrays//pieces/0";
+  CHECK(with("/format", "other") == says("is no index of a checkpoint"));
+  CHECK(with("/version", 2) ==
+        at + index +
+            ": has the version 2. This library reads version 1. Use the library that wrote "
+            "it, or a newer one.");
+  CHECK(with("/version", "1") == says("has something else where a number from 0 to 2^62 should be"));
+  CHECK(with("/step", -1) == says("has something else where a number from 0 to 2^62 should be"));
+  CHECK(with("/values", 3) == says("has a `values` of another kind than it should be"));
+  CHECK(with("/values/a", 3) == says("has no text for `a`"));
+  CHECK(with("/arrays/b", 3) == says("has a number or a list where an object should be"));
+  CHECK(with("/arrays/b", json::object()) == says("has no `dtype` where one should be"));
+  CHECK(with("/arrays//dtype", "uint128") == says("has the dtype `uint128` of ``"));
+  CHECK(with("/arrays//shape", {1 << 30, 1 << 30, 1 << 30}).starts_with(at + index));
+  CHECK(with("/arrays//shape", {301, 500}) ==
+        says("has pieces of `` u32[301,500] that are not each element once"));
+  CHECK(with((piece + "/file").c_str(), "../x") ==
+        says("names the file `../x`, which is none of the checkpoint"));
+  CHECK(with((piece + "/start").c_str(), {1, 0}) ==
+        says("has a piece [300,500] at [1,0] of `` u32[300,500]"));
+  CHECK(with((piece + "/start").c_str(), {0}).starts_with(at + index + ": has a piece "));
+  CHECK(with((piece + "/shape").c_str(), {0, 500}).starts_with(at + index + ": has a piece "));
+  CHECK(with((piece + "/crc32").c_str(), {1}) == says("has 1 checksums of a piece of `` with 3 blocks"));
+  CHECK(with("/arrays//pieces/1", good["arrays"][""]["pieces"][0]) ==
+        says("has pieces of `` u32[300,500] that are not each element once"));
+  const std::string text = good.dump();
+  write_index(saved(), "{\"step\":1," + text.substr(1));
+  CHECK(said() == says("has `step` twice in one object"));
+  for (std::size_t length = 0; length < text.size(); length += is_sanitized() ? 97 : 13) {
+    write_index(saved(), text.substr(0, length));
+    CHECK(said() == says("is no JSON"));
+  }
 }
 
 }  // namespace checkpoints_faults_test

@@ -1,8 +1,11 @@
-// What moves between processes. Its values: transport_test.cpp.
+// What moves between processes, and what each reads of files. Its values: transport_test.cpp.
 #include <doctest/doctest.h>
+
+#include <fstream>
 
 #include "loopback.h"
 #include "platform_programs.h"
+#include "process_helpers.h"
 #include "shardarray/shardarray.h"
 
 namespace process_bytes_test {
@@ -69,6 +72,88 @@ TEST_CASE(
     CHECK(received == (tile < (1 << 16) ? 8 * 7 * tile : 8 * 2 * 7 * tile / 8));
   }
   sa::set_share_replicas(true);
+}
+
+// Bytes that this thread has read so far.
+static std::int64_t bytes_read() {
+  std::ifstream in("/proc/thread-self/io");
+  std::string word;
+  std::int64_t n = 0;
+  while (in >> word)
+    if (word == "rchar:") in >> n;
+  return n;
+}
+
+TEST_CASE(
+    "transport: of a file and of a checkpoint a process reads what its own devices hold, rows or columns") {
+  sa::set_cpu_device_count(8);
+  World& w = World::of(2);
+  const shardarray::testing::TemporaryFolder folder;
+  const std::string npy = folder.file("x.npy"), tensors = folder.file("x.safetensors");
+  const Array x = sa::arange(2048.0 * 1024).reshape(2048, 1024);  // 8 MiB
+  sa::save_npy(npy, x);
+  sa::save_safetensors(tensors, {{"x", x}, {"small", numbers({8})}});
+  const Array wide = x.reshape(512, 4096);
+  const std::string wide_npy = folder.file("wide.npy"), wide_tensors = folder.file("wide.safetensors");
+  sa::save_npy(wide_npy, wide);
+  sa::save_safetensors(wide_tensors, {{"x", wide}});
+  const sa::Mesh here = sa::make_mesh({{"x", 8}});
+  sa::checkpoints::save(folder.file("rows"), 0, sa::device_put(x, sa::NamedSharding(here, P("x"))));
+  sa::checkpoints::save(folder.file("columns"), 0,
+                        sa::device_put(wide, sa::NamedSharding(here, P(sa::none, "x"))));
+  for (auto& one : w.run([&](int p, const Devices&devices) {
+         const sa::NamedSharding by_rows(sa::Mesh({{8}, devices}, {"x"}), P("x"));
+         const auto check = [&](const Array& made) {
+           for (const sa::Shard& s : made.addressable_shards()) {
+             const std::int64_t first = s.index[0].start;
+             CHECK(s.data.shape() == sa::Shape{256, 1024});
+             CHECK(s.data[{0, 0}].item<double>() == static_cast<double>(1024 * first));
+             CHECK(s.data[{255, 1023}].item<double>() == static_cast<double>(1024 * (first + 256) - 1));
+           }
+           CHECK(made.addressable_shards()[0].index[0].start == 1024 * p);
+         };
+         const std::int64_t before = bytes_read();
+         const Array from_npy = sa::load_npy(npy, by_rows);
+         const std::int64_t between = bytes_read();
+         const Array from_tensors = sa::load_safetensors(tensors, {.sharding = by_rows}).arrays.at("x");
+         const std::int64_t after = bytes_read();
+         check(from_npy);
+         check(from_tensors);
+         for (const std::int64_t n : {between - before, after - between}) {
+           CHECK(n >= 4 << 20);
+           CHECK(n < 5 << 20);
+         }
+         const sa::NamedSharding by_columns(sa::Mesh({{8}, devices}, {"x"}), P(sa::none, "x"));
+         const auto costs = [&](auto read, const sa::Shape& tile, auto first) {
+           const std::int64_t start = bytes_read();
+           const Array made = read();
+           const std::int64_t n = bytes_read() - start;
+           CHECK(n >= 4 << 20);
+           CHECK(n < 5 << 20);
+           CHECK(made.addressable_shards().size() == 4);
+           for (const sa::Shard& s : made.addressable_shards()) {
+             CHECK(s.data.shape() == tile);
+             CHECK(s.data[{0, 0}].item<double>() == first(s));
+             CHECK(s.data[{-1, 0}].item<double>() ==
+                   first(s) + static_cast<double>((tile[0] - 1) * made.shape()[1]));
+           }
+         };
+         const auto of_row = [](const sa::Shard& s) {
+           return 1024.0 * static_cast<double>(s.index[0].start);
+         };
+         const auto of_column = [](const sa::Shard& s) { return static_cast<double>(s.index[1].start); };
+         costs([&] { return sa::load_npy(wide_npy, by_columns); }, {512, 512}, of_column);
+         costs([&] { return sa::load_safetensors(wide_tensors, {.sharding = by_columns}).arrays.at("x"); },
+               {512, 512}, of_column);
+         const auto restored = [&](const char* name, const Array& like, const sa::NamedSharding& s) {
+           return sa::checkpoints::restore(folder.file(name), sa::shape_dtype_struct(like.shape()),
+                                           {.sharding = s});
+         };
+         costs([&] { return restored("rows", x, by_rows); }, {256, 1024}, of_row);
+         costs([&] { return restored("columns", wide, by_columns); }, {512, 512}, of_column);
+         return 0;
+       }))
+    one.get();
 }
 
 }  // namespace process_bytes_test

@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <fstream>
 #include <functional>
 #include <future>
 
@@ -207,106 +206,65 @@ TEST_CASE("transport: generated code in every process") {
 
 TEST_CASE("transport: a process has the instances of its own devices, and says where the others are") {
   World& w = World::of(2);
-  for (
-      auto& one : w.run([&](int p, const Devices&devices) {
-        const auto first = static_cast<std::size_t>(4 * p);
-        for (std::size_t id = 0; id < 8; id++) {
-          const bool own = id >= first && id < first + 4;
-          CHECK(devices[id].id == static_cast<int>(id));
-          CHECK(devices[id].process_index == (own ? 0 : 1));
-          CHECK(sa::local_index(devices[id]) == (own ? static_cast<int>(id - first) : -1));
-        }
-        const Array x = rows(devices), whole = put(numbers({8}), mesh_of(devices), P());
-        CHECK(sa::value_of(x)->buffers.size() == 4);
-        CHECK(sa::value_of(whole)->buffers.size() == 1);
-        CHECK(platform_test::bits(whole) == platform_test::bits(numbers({8})));
-        CHECK(x.addressable_shards().size() == 4);
-        CHECK(x.addressable_data(1).item<float>() == static_cast<float>(4 * p + 2));
-        const sa::Device& remote = devices[p == 0 ? 4 : 0];
-        CHECK(
-            thrown([&] { x.to_vector<float>(); }) ==
-            "to_vector: f32[8] has a part on " + sa::to_string(remote) +
-                ", which is of process 1; this is process 0. A process reads what its own devices hold. Read "
-                "addressable_shards() in each process, or make it whole in all of them first: device_put(x, "
-                "sharding), or gather_from_processes(x).");
-        CHECK(thrown([&] { sa::default_device here(remote); }) ==
-              "default_device: " + sa::to_string(remote) +
-                  " is of process 1, this is process 0. New arrays lie where this process can write. Use one "
-                  "of "
-                  "local_devices().");
-        sa::Device forged = remote;
-        forged.process_index = 0;
-        CHECK(thrown([&] { sa::device_put(numbers({8}), forged); }) ==
-              "device_put: the device " + sa::to_string(remote) +
-                  " is said to be of process 0, but is of process 1. Where a device lies is not chosen. Use "
-                  "one "
-                  "of devices().");
-        const Array there = sa::device_put(numbers({8}), remote);
-        CHECK(sa::value_of(there)->buffers.size() == 0);
-        CHECK(there.addressable_shards().empty());
-        CHECK(thrown([&] { there.to_vector<float>(); }).find("to_vector: f32[8] has a part on") == 0);
-        CHECK(
-            thrown([&] { sa::device_put(there, devices[first]); }) ==
-            "launch: f32[8] is on " + sa::to_string(remote) +
-                ", a device of another process. A process moves what its own devices hold. Make the array in "
-                "every process, or on devices of all of them.");
-        // Made of pieces, each by who has it.
-        const sa::NamedSharding by_rows(sa::Mesh({{8}, devices}, {"x"}), P("x"));
-        int asked = 0;
-        const Array made = sa::make_array_from_callback({8}, by_rows, [&](const sa::ShardIndex& i) {
-          asked++;
-          return numbers({8})[sa::slice(i[0].start, i[0].stop)];
-        });
-        CHECK(asked == 4);
-        CHECK(everywhere(made) == platform_test::bits(numbers({8})));
-        std::vector<Array> pieces;
-        for (const sa::Shard& s : made.addressable_shards()) pieces.push_back(s.data);
-        CHECK(everywhere(sa::make_array_from_single_device_arrays({8}, by_rows, pieces)) ==
-              platform_test::bits(numbers({8})));
-        return 0;
-      }))
-    one.get();
-}
-
-// Bytes that this thread has read so far.
-static std::int64_t bytes_read() {
-  std::ifstream in("/proc/thread-self/io");
-  std::string word;
-  std::int64_t n = 0;
-  while (in >> word)
-    if (word == "rchar:") in >> n;
-  return n;
-}
-
-TEST_CASE("transport: of a file a process reads what its own devices hold") {
-  World& w = World::of(2);
-  const shardarray::testing::TemporaryFolder folder;
-  const std::string npy = folder.file("x.npy"), tensors = folder.file("x.safetensors");
-  const Array x = sa::arange(2048.0 * 1024).reshape(2048, 1024);  // 8 MiB
-  sa::save_npy(npy, x);
-  sa::save_safetensors(tensors, {{"x", x}, {"small", numbers({8})}});
   for (auto& one : w.run([&](int p, const Devices&devices) {
-         const sa::NamedSharding by_rows(sa::Mesh({{8}, devices}, {"x"}), P("x"));
-         const auto check = [&](const Array& made) {
-           for (const sa::Shard& s : made.addressable_shards()) {
-             const std::int64_t first = s.index[0].start;
-             CHECK(s.data.shape() == sa::Shape{256, 1024});
-             CHECK(s.data[{0, 0}].item<double>() == static_cast<double>(1024 * first));
-             CHECK(s.data[{255, 1023}].item<double>() == static_cast<double>(1024 * (first + 256) - 1));
-           }
-           CHECK(made.addressable_shards()[0].index[0].start == 1024 * p);
-         };
-         const std::int64_t before = bytes_read();
-         const Array from_npy = sa::load_npy(npy, by_rows);
-         const std::int64_t between = bytes_read();
-         const Array from_tensors = sa::load_safetensors(tensors, {.sharding = by_rows}).arrays.at("x");
-         const std::int64_t after = bytes_read();
-         check(from_npy);
-         check(from_tensors);
-         for (const std::int64_t n : {between - before, after - between}) {
-           CHECK(n >= 4 << 20);
-           CHECK(n < 5 << 20);
+         const auto first = static_cast<std::size_t>(4 * p);
+         for (std::size_t id = 0; id < 8; id++) {
+           const bool own = id >= first && id < first + 4;
+           CHECK(devices[id].id == static_cast<int>(id));
+           CHECK(devices[id].process_index == (own ? 0 : 1));
+           CHECK(sa::local_index(devices[id]) == (own ? static_cast<int>(id - first) : -1));
          }
+         const Array x = rows(devices), whole = put(numbers({8}), mesh_of(devices), P());
+         CHECK(sa::value_of(x)->buffers.size() == 4);
+         CHECK(sa::value_of(whole)->buffers.size() == 1);
+         CHECK(platform_test::bits(whole) == platform_test::bits(numbers({8})));
+         CHECK(x.addressable_shards().size() == 4);
+         CHECK(x.addressable_data(1).item<float>() == static_cast<float>(4 * p + 2));
+         const sa::Device& remote = devices[p == 0 ? 4 : 0];
+         const std::string elsewhere =
+             ": f32[8] has a part on " + sa::to_string(remote) +
+             ", which is of process 1; this is process 0. A process reads what its own devices hold. Read "
+             "addressable_shards() in each process, or make it whole in all of them first: device_put(x, "
+             "PositionalSharding(devices()).replicate()).";
+         CHECK(thrown([&] { x.to_vector<float>(); }) == "to_vector" + elsewhere);
+         CHECK(thrown([&] { static_cast<void>(sa::to_string(x)); }) == "to_string" + elsewhere);
+         std::ostringstream out;
+         CHECK(thrown([&] { out << x; }) == "<<" + elsewhere);
+         CHECK(
+             thrown([&] { sa::default_device here(remote); }) ==
+             "default_device: " + sa::to_string(remote) +
+                 " is of process 1, this is process 0. New arrays lie where this process can write. Use one "
+                 "of "
+                 "local_devices().");
+         sa::Device forged = remote;
+         forged.process_index = 0;
+         CHECK(thrown([&] { sa::device_put(numbers({8}), forged); }) ==
+               "device_put: the device " + sa::to_string(remote) +
+                   " is said to be of process 0, but is of process 1. Where a device lies is not chosen. Use "
+                   "one "
+                   "of devices().");
+         const Array there = sa::device_put(numbers({8}), remote);
+         CHECK(sa::value_of(there)->buffers.size() == 0);
+         CHECK(there.addressable_shards().empty());
+         CHECK(thrown([&] { there.to_vector<float>(); }).find("to_vector: f32[8] has a part on") == 0);
+         CHECK(thrown([&] { sa::device_put(there, devices[first]); }) ==
+               "launch: f32[8] is on " + sa::to_string(remote) +
+                   ", a device of another process. A process moves what its own devices hold. Make the array "
+                   "in "
+                   "every process, or on devices of all of them.");
+         // Made of pieces, each by who has it.
+         const sa::NamedSharding by_rows(sa::Mesh({{8}, devices}, {"x"}), P("x"));
+         int asked = 0;
+         const Array made = sa::make_array_from_callback({8}, by_rows, [&](const sa::ShardIndex& i) {
+           asked++;
+           return numbers({8})[sa::slice(i[0].start, i[0].stop)];
+         });
+         CHECK(asked == 4);
+         CHECK(everywhere(made) == platform_test::bits(numbers({8})));
+         std::vector<Array> pieces;
+         for (const sa::Shard& s : made.addressable_shards()) pieces.push_back(s.data);
+         CHECK(everywhere(sa::make_array_from_single_device_arrays({8}, by_rows, pieces)) ==
+               platform_test::bits(numbers({8})));
          return 0;
        }))
     one.get();

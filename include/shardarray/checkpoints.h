@@ -4,7 +4,7 @@
 //     if (const auto step = checkpoints::latest("run")) std::tie(model, state) = checkpoints::restore("run", std::tuple(model, state));
 //
 // A checkpoint is the folder `run/step_00000120`: safetensors files with the pieces of the arrays, one file of each process that has
-// some, and `shardarray.index.json`, which says which part of which array a piece is, with checksums (CRC-32) of every 256 KiB. Every
+// some, and `shardarray.index.json`, which says which part of which array a piece is, with checksums (CRC-32) of every 256 KiB and of itself. Every
 // element is written once, by the first device that holds it. The folder gets its name when the disk has all of it: until then, whatever
 // ends the program or the machine, there is what was there before. Unfinished ones have names that begin with `.step_`; those that are
 // older than a day are removed by the next save.
@@ -114,7 +114,8 @@ template <class T>
 /// `like` with the arrays, numbers, bools, enums and strings of a checkpoint. As for shardarray::load(), `like` says what there must be,
 /// and every array keeps its shape, dtype and sharding: however the checkpoint was cut, it lies then as in `like`, or as the options say.
 /// Arrays without values (eval_shape()) will do, so that no model has to be made first; without a sharding they lie on the default
-/// device, uncommitted. A process reads what its own devices hold:
+/// device, uncommitted. A process reads what its own devices hold, in whole blocks of 256
+/// KiB; of rows of which it has less than 4 KiB in one piece all that stands between its parts:
 ///
 ///     const auto like = eval_shape(init, key);
 ///     model = checkpoints::restore("run", like, {.sharding = NamedSharding(mesh, P("x"))});
@@ -150,7 +151,7 @@ struct Metadata {
 [[nodiscard]] SHARDARRAY_API Metadata metadata(const std::string& folder, const RestoreOptions& options = {},
                                                Where w = Where::here());
 /// Writes a checkpoint as one safetensors file, which save() would have written: for other programs, and for load(). Its arrays go through
-/// the memory of the default device. Throws as restore(), and as save_safetensors for complex arrays.
+/// the memory of the default device. Of several processes one calls it. Throws as restore(), and as save_safetensors for complex arrays.
 SHARDARRAY_API void convert(const std::string& folder, const std::string& path,
                             const RestoreOptions& options = {}, Where w = Where::here());
 

@@ -351,12 +351,12 @@ print_options::print_options(const ArrayFormat& wanted, Where w) : previous_(thr
 print_options::~print_options() { thread_format() = previous_; }
 
 std::string to_string(const ShardedArray& x, Where w) {
-  const Site site(w);
+  const Site site(w, "to_string");
   return printed(x, "to_string");
 }
 // It has no place for a line: that of the array.
 std::ostream& operator<<(std::ostream& os, const ShardedArray& x) {
-  const Site site(x.has_value() ? x.node()->where : detail::RecordedLine());
+  const Site site(x.has_value() ? Where(x.node()->where) : Where(), "<<");
   return os << printed(x, "<<");
 }
 

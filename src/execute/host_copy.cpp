@@ -111,7 +111,7 @@ static void check_addressable(const Value& v, const Type& t, const Instances& he
     throw DeviceError(fmt::format(
         "{}: {} has a part on {}, which is of process {}; this is process {}. A process reads what its own "
         "devices hold. Read addressable_shards() in each process, or make it whole in all of them first: "
-        "device_put(x, sharding), or gather_from_processes(x).",
+        "device_put(x, PositionalSharding(devices()).replicate()).",
         detail::call_site.function ? detail::call_site.function : "read", to_string(t), to_string(devices[p]),
         devices[p].process_index, process_index()));
   }
@@ -165,6 +165,48 @@ template <class F> void each_slab(const Shape& shape, std::int64_t item, const F
     }
     std::size_t d = stepped;
     while (d > 0 && ++slab.lo[d - 1] == shape[d - 1]) slab.lo[--d] = 0;
+    if (d == 0) return;
+  }
+}
+
+/// The smallest box that has all that the parts have of a slab; none where that is nothing.
+std::optional<Box> needed_of(const std::vector<Part>& parts, const Box& slab) {
+  std::optional<Box> all;
+  for (const Part& p : parts) {
+    const Box box = intersect(p.tile, slab);
+    if (box.empty()) continue;
+    if (!all) all = box;
+    for (std::size_t d = 0; d < box.lo.size(); d++) {
+      const std::int64_t end = std::max(all->lo[d] + all->size[d], box.lo[d] + box.size[d]);
+      all->lo[d] = std::min(all->lo[d], box.lo[d]);
+      all->size[d] = end - all->lo[d];
+    }
+  }
+  return all;
+}
+
+/// Of `box` within a slab: how many elements follow each other in the slab's row-major order.
+std::size_t run_length(const Box& slab, const Box& box) {
+  std::int64_t n = 1;
+  for (std::size_t d = slab.size.size(); d-- > 0;) {
+    n *= box.size[d];
+    if (box.size[d] != slab.size[d]) break;
+  }
+  return static_cast<std::size_t>(n);
+}
+/// Shorter ones are read with what stands between them.
+constexpr std::size_t least_run_bytes = 4096;
+/// f(begin, count): the runs of `box` in the order of the slab, in elements.
+template <class F> void each_run(const Box& slab, const Box& box, const F& f) {
+  std::size_t cut = box.size.size();  // behind these dimensions all is one run
+  while (cut > 0 && box.size[cut - 1] == slab.size[cut - 1]) cut--;
+  if (cut > 0) cut--;
+  const std::size_t count = run_length(slab, box);
+  Box at = box;
+  for (;;) {
+    f(offset_in(slab, at), count);
+    std::size_t d = cut;
+    while (d > 0 && ++at.lo[d - 1] == box.lo[d - 1] + box.size[d - 1]) d--, at.lo[d] = box.lo[d];
     if (d == 0) return;
   }
 }
@@ -292,12 +334,21 @@ ValueRef stream_from_host(const char* function, const Type& t, const Sharding& s
   HostRoom whole(function), piece(function);
   each_slab(t.shape, static_cast<std::int64_t>(item), [&](const Box& slab) {
     const auto bytes = static_cast<std::size_t>(slab.elements()) * item;
-    const bool is_needed = std::any_of(parts.begin(), parts.end(),
-                                       [&](const Part& p) { return !intersect(p.tile, slab).empty(); });
-    if (pass != nullptr && !is_needed) return (*pass)(bytes);
+    const std::optional<Box> needed = pass ? needed_of(parts, slab) : slab;
+    if (!needed) return (*pass)(bytes);
     std::span<std::byte> here = in_host_memory(parts, slab, item);
     if (here.empty()) here = whole.first(bytes);
-    fill(here);
+    if (run_length(slab, *needed) * item < least_run_bytes) {
+      fill(here);
+    } else {
+      std::size_t done = 0;
+      each_run(slab, *needed, [&](std::size_t begin, std::size_t count) {
+        if (begin > done) (*pass)((begin - done) * item);
+        fill(here.subspan(begin * item, count * item));
+        done = begin + count;
+      });
+      if (done * item < bytes) (*pass)(bytes - done * item);
+    }
     scatter_slab(parts, slab, item, here.data(), piece);
   });
   return v;

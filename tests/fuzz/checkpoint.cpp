@@ -1,5 +1,9 @@
-// Any bytes as the index of a checkpoint, whose pieces are those of tests/data/files/checkpoint.
+// Any bytes as the index of a checkpoint behind a checksum that fits, whose pieces are those of tests/data/files/checkpoint.
+#include <zlib.h>
+
+#include <cstdio>
 #include <filesystem>
+#include <string>
 
 #include "file.h"
 
@@ -30,10 +34,14 @@ const std::filesystem::path& folder() {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const auto& like = *new Model;
-  return fuzz::with_file(data, size, [](const std::string& path) {
-    const std::filesystem::path index = folder() / "step_00000007/shardarray.index.json";
-    std::filesystem::remove(index);
-    std::filesystem::create_symlink(path, index);
-    shardarray::eval(shardarray::checkpoints::restore(folder(), like));
-  });
+  char sum[24];
+  std::snprintf(sum, sizeof sum, "{\"crc32\":\"%08lx\",", crc32_z(0, data, size));
+  const std::string text = sum + std::string(data, data + size);
+  return fuzz::with_file(
+      reinterpret_cast<const std::uint8_t*>(text.data()), text.size(), [](const std::string& path) {
+        const std::filesystem::path index = folder() / "step_00000007/shardarray.index.json";
+        std::filesystem::remove(index);
+        std::filesystem::create_symlink(path, index);
+        shardarray::eval(shardarray::checkpoints::restore(folder(), like));
+      });
 }

@@ -29,6 +29,14 @@ bool is_checkpoint(const fs::path& path) {
   return fs::is_regular_file(path / index_name, failed);
 }
 
+// What is there and is none of ours. Another program may name a checkpoint or remove one between two looks; what is nobody's stays so.
+bool is_foreign(const fs::path& path) {
+  std::error_code failed;
+  for (int look = 0; look < 100; look++)
+    if (is_checkpoint(path) || !fs::exists(path, failed)) return false;
+  return true;
+}
+
 // What has no name any more is nobody's: it may go slowly.
 void remove_checkpoint(const std::string& folder, const std::string& path) {
   const std::string gone = unfinished_name(folder + "/.step_removed");
@@ -100,7 +108,7 @@ std::string begin_unfinished(const char* function, const std::string& folder, st
   if (failed)
     files::fail(function, folder, fmt::format("cannot be made ({})", failed.message()), untouched_advice);
   const std::string target = path_of(folder, step);
-  if (fs::exists(target, failed) && !is_checkpoint(target))
+  if (is_foreign(target))
     files::fail(function, target, "is no checkpoint, but has the name of one",
                 "Only checkpoints are replaced. Move it away.");
   remove_old_leavings(folder);

@@ -1,6 +1,7 @@
 #include "lib/checkpoints/index.h"
 
 #include <fmt/format.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -19,6 +20,13 @@ using nlohmann::json;
 constexpr int version = 1;
 constexpr std::uint64_t most_index_bytes = std::uint64_t{1} << 30;
 
+/// Stands before all else, so that no digit changes unseen: the CRC-32 of what follows.
+std::string checksum_of(std::string_view text) {
+  const auto sum = crc32_z(0, reinterpret_cast<const Bytef*>(text.data()), text.size());
+  return fmt::format("{{\"crc32\":\"{:08x}\",", sum);
+}
+constexpr std::size_t checksum_bytes = std::string_view("{\"crc32\":\"01234567\",").size();
+
 /// Reads the index of a file that may say anything.
 class Reader {
  public:
@@ -28,6 +36,9 @@ class Reader {
     if (file_.size() > most_index_bytes) bad(fmt::format("has {} bytes", file_.size()));
     std::string text(file_.size(), '\0');
     file_.read(0, text.data(), text.size());
+    if (text.size() < checksum_bytes ||
+        !text.starts_with(checksum_of(std::string_view(text).substr(checksum_bytes))))
+      bad("is damaged, or no index that this library wrote");
     std::vector<std::set<std::string>> keys;  // of the objects that are open
     std::optional<std::string> twice;
     const auto note = [&](int, json::parse_event_t event, const json& key) {
@@ -168,7 +179,8 @@ std::string text_of(const char* function, const std::string& path, const Index& 
                     {"arrays", arrays},
                     {"values", index.values}};
   try {
-    return all.dump();
+    const std::string text = all.dump().substr(1);
+    return checksum_of(text) + text;
   } catch (const json::exception&) {
     files::fail(function, path, "a path or a text of the tree is not UTF-8",
                 "The index of a checkpoint is JSON. Write it as UTF-8.");
