@@ -1,5 +1,6 @@
 # For checks that run one command after the other, sourced in the project's folder: a folder of their own, `expect`, the closing line.
-folder=$(mktemp -d) && trap 'rm -rf "$folder"' EXIT
+folder=$(mktemp -d) || exit 1
+trap 'rm -rf "$folder"' EXIT
 passed=0 failed=0
 
 expect() { # TITLE COMMAND...: it must end well

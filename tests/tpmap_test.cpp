@@ -68,7 +68,7 @@ std::vector<Array> copies(const Array& x, std::size_t n = 8) {
 
 }  // namespace
 
-TEST_CASE("tpmap: the document") {
+TEST_CASE("tpmap: the document, on the devices of all processes") {
   const Json inputs = cases("noisy_matmul")[1]["inputs"];
   const Array parameter = golden::array(inputs["parameter"]).astype(sa::float32),
               data = golden::array(inputs["data"]).astype(sa::float32);
@@ -81,18 +81,20 @@ TEST_CASE("tpmap: the document") {
                                    .args = {sa::broadcast, sa::shard, sa::rng},
                                    .wrap_return = raw ? sa::WrapReturn() : sa::WrapReturn([](Array x) {
                                      return x.reshape({-1, x.shape().back()});
-                                   })});
+                                   }),
+                                   .devices = sa::devices()});
       const Array y = f(parameter, data, sa::random::PRNGKey(0));
-      CHECK(golden::close(y, raw ? c["outputs"] : c["outputs"]["result"], 1e-5, 1e-6));
+      CHECK(golden::close(everywhere(y), raw ? c["outputs"] : c["outputs"]["result"], 1e-5, 1e-6));
       CHECK(y.devices().size() == 8);
     }
   for (const Json& c : cases("dice")) {
     const sa::random::partitionable mode(c["attrs"]["partitionable"].get<bool>());
-    const auto roll = sa::tpmap(roll_dice, {.axis_name = "d", .args = {sa::fixed, sa::rng}});
+    const auto roll =
+        sa::tpmap(roll_dice, {.axis_name = "d", .args = {sa::fixed, sa::rng}, .devices = sa::devices()});
     const Result r = roll(c["attrs"]["count"].get<int>(), sa::random::PRNGKey(c["attrs"]["seed"].get<int>()));
-    CHECK(golden::same_bits(r.roll_count, c["outputs"]["roll_count"]));
+    CHECK(golden::same_bits(everywhere(r.roll_count), c["outputs"]["roll_count"]));
     CHECK(r.roll_count.weak_type());
-    CHECK(golden::same_bits(r.six_count, c["outputs"]["six_count"]));
+    CHECK(golden::same_bits(everywhere(r.six_count), c["outputs"]["six_count"]));
     std::string printed;
     const auto items = sa::unshard(r);
     for (std::size_t k = 0; k < items.size(); k++) printed += line_of(k, items[k]);

@@ -255,6 +255,28 @@ int save_other_tree() {
   return 0;
 }
 
+Array replicated(std::int64_t n) {
+  return sa::device_put(sa::arange(static_cast<double>(n)) + 1,
+                        sa::PositionalSharding(sa::devices()).replicate());
+}
+/// This process is killed while it computes.
+void kill_soon() {
+  std::thread([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    std::raise(SIGKILL);
+  }).detach();
+}
+/// What a callback of the program throws.
+void throw_on_the_way(const Array& x, bool throws) {
+  const auto f = sa::jit([throws](const Array& v) {
+    sa::debug::callback([throws](const sa::HostValues&) {
+      if (throws) throw sa::Error("what the user throws");
+    });
+    return step(v, 2);
+  });
+  sa::block_until_ready(f(x));
+}
+
 /// Does its work ten times; in the sixth the last process does what `fault` says.
 void work(const std::string& fault) {
   const bool is_last = sa::process_index() == sa::process_count() - 1;
@@ -267,6 +289,8 @@ void work(const std::string& fault) {
       if (fault == "throw") throw std::runtime_error("its own mistake");
       if (fault == "exit") _exit(5);
       if (fault == "asleep") std::this_thread::sleep_for(std::chrono::seconds(60));
+      if (fault == "other_order") x = step(x, 2) + 1;
+      if (fault == "other_sharding") sa::block_until_ready(step(replicated(16), 2));
       if (fault == "other_program") x = step(x, 3);
       if (fault == "other_shape") sa::block_until_ready(step(rows(32), 2));
       if (fault == "gathers") (void)sa::gather_from_processes(sa::ones({2}));
@@ -277,6 +301,21 @@ void work(const std::string& fault) {
         std::this_thread::sleep_for(std::chrono::seconds(1));
       }
       if (fault == "silent") std::this_thread::sleep_for(std::chrono::seconds(60));
+    }
+    if (k == 5 && fault == "computes_throw") throw_on_the_way(x, is_last);
+    if (k == 5 && fault == "kill_in_transfer") {
+      if (is_last) kill_soon();
+      for (int turn = 0; turn < 100; turn++) sa::block_until_ready(step(rows(1 << 20), 2));
+    }
+    if (k == 5 && fault == "kill_in_step") {  // one that computes, for more than 5 ms, before it asks others
+      const auto long_step = sa::jit([](const Array& v) {
+        const auto again = [](const Array&, const Array& y) { return sa::sin(y) + 1.0; };
+        return sa::sum(sa::fori_loop(0, 400, again, v));
+      });
+      const Array given = rows(1 << 16);
+      sa::block_until_ready(long_step(given));  // compiled
+      if (is_last) kill_soon();
+      for (int turn = 0; turn < 20; turn++) sa::block_until_ready(long_step(given));
     }
     if (k == 5 && !is_last && fault == "other_name") sa::sync_devices("there");
     if (k == 5 && !is_last && fault == "silent") sa::sync_devices("there");
