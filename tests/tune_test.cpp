@@ -361,4 +361,26 @@ TEST_CASE("explain: results, and the largest pieces of memory") {
       loop.largest(), [](const sa::BufferInfo& b) { return b.what.find("temporary values of ") == 0; }));
 }
 
+TEST_CASE("measure: a call's time beside its plan's, and nothing is taken away") {
+  sa::set_cpu_device_count(8);
+  const sa::Mesh mesh = sa::make_mesh({{"x", 8}});
+  const Array x = sa::device_put(sa::ones({256, 512}), sa::NamedSharding(mesh, sa::P("x"))),
+              w = sa::device_put(sa::ones({512, 64}), sa::NamedSharding(mesh, sa::P()));
+  const auto f = sa::jit([](const Array& a, const Array& b) { return sa::sum(sa::matmul(a, b), 0); },
+                         {.donate = sa::Donate::all});
+  const sa::Measurement m = sa::measure(f, x, w);
+  CHECK_FALSE(x.is_deleted());
+  CHECK(m.time.runs.size() == 15);
+  CHECK(m.plan.transfers().size() == 1);
+  CHECK(m.plan.machine == sa::this_machine().name);
+  CHECK(m.ratio() == m.time.median() / (m.plan.compute_seconds + m.plan.transfer_seconds));
+  CHECK(m.ratio() > 0);
+  const std::string text = m.to_string();
+  CAPTURE(text);
+  CHECK(text.find(" of 15), predicted ") != std::string::npos);
+  CHECK(text.find(" on " + m.plan.machine + ": ") != std::string::npos);
+  CHECK(text.ends_with(" received per device"));
+  CHECK(sa::measure([](const Array& a) { return a + 1; }, x).plan.transfers().empty());
+}
+
 }  // namespace tune_test

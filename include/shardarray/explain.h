@@ -74,6 +74,8 @@ class SHARDARRAY_API Explanation {
   /// memory. Streams so too.
   [[nodiscard]] std::string to_string() const;
 
+  /// That the program runs on, in its order.
+  [[nodiscard]] std::vector<Device> devices() const;
   /// This plan with times by a machine's numbers (machine.h): `explain(f, x).on(this_machine())`. The program's devices count as the
   /// first ones of the machine. It is not planned anew. Throws DeviceError where the machine has fewer devices, or a number makes no sense.
   [[nodiscard]] Explanation on(const Machine& m, Where w = Where::here()) const;

@@ -129,6 +129,19 @@ void place_named(T& t, const std::map<std::string, Sharding>& to, PlaceRef put, 
     if (!found.contains(path)) throw_no_array_at(path, function);
 }
 
+using PutLeaf = Array (*)(const Array&, const Sharding&, const std::string& path, Where);
+/// The tree with each array where `to` says it: a tree of places, or a map of them by paths.
+template <class T, class S> T put_tree(T tree, const S& to, PutLeaf leaf, const char* function, Where w) {
+  const Site site(w);
+  const auto put = [&](const Array& a, const Sharding& s, const Path& p) { return leaf(a, s, p.text(), w); };
+  if constexpr (std::same_as<S, std::map<std::string, Sharding>>) {
+    if constexpr (Judged<TreeVerdict<T>>::ok()) place_named(tree, to, put, function);
+  } else if constexpr (Judged<TreeVerdict<T>, PlacesVerdict<T, S>>::ok()) {
+    place(tree, to, Path{}, put, function);
+  }
+  return tree;
+}
+
 /// What eval() does.
 struct eval_fn {
   template <class... T> static void call(Where w, const T&... trees) {
@@ -146,32 +159,20 @@ struct eval_fn {
 
 }  // namespace detail
 
-/// Inside jit: every array of the tree must have this sharding there. Outside: the tree placed so (nothing is evaluated). `to` is
-/// a Device, a sharding, or a tree of them: `std::tuple(sharding, none)` for a tuple of two. Statics pass. A gradient comes back
-/// to the devices of an array that was bound to others (committed, or on several); of one that was bound to none it stays where
-/// the value went. Shapes, dtypes and values stay; absent arrays stay absent. Throws ShardingError with the path of an array
-/// whose rank does not fit, DeviceError for a device that does not exist, TreeError for a list of places of another length than
-/// the tree's.
+/// Inside jit: every array of the tree must have this sharding there; where nobody reads it so, nothing moves. Outside: the tree placed
+/// so (nothing is evaluated). `to` is a Device, a sharding, or a tree of them: `std::tuple(sharding, none)` for a tuple of two.
+/// Statics pass. A gradient comes back to the devices of an array that was bound to others (committed, or on several); of one that was
+/// bound to none it stays where the value went. Shapes, dtypes and values stay; absent arrays stay absent. Throws ShardingError with
+/// the path of an array whose rank does not fit, DeviceError for a device that does not exist, TreeError for a list of places of another
+/// length than the tree's.
 template <class T, class S> [[nodiscard]] T filter_shard(T tree, const S& to, Where w = Where::here()) {
-  const Site site(w);
-  if constexpr (detail::Judged<detail::TreeVerdict<T>, detail::PlacesVerdict<T, S>>::ok())
-    detail::place(
-        tree, to, Path{},
-        [&](const Array& a, const Sharding& s, const Path& p) { return core::shard_leaf(a, s, p.text(), w); },
-        "filter_shard");
-  return tree;
+  return detail::put_tree(std::move(tree), to, core::shard_leaf, "filter_shard", w);
 }
 /// The same of the arrays with these paths, as tree_paths() has them (`layers[1].weight`); others stay. Throws TreeError for a path
 /// at which the tree has no array.
 template <class T>
 [[nodiscard]] T filter_shard(T tree, const std::map<std::string, Sharding>& to, Where w = Where::here()) {
-  const Site site(w);
-  if constexpr (detail::Judged<detail::TreeVerdict<T>>::ok())
-    detail::place_named(
-        tree, to,
-        [&](const Array& a, const Sharding& s, const Path& p) { return core::shard_leaf(a, s, p.text(), w); },
-        "filter_shard");
-  return tree;
+  return detail::put_tree(std::move(tree), to, core::shard_leaf, "filter_shard", w);
 }
 /// JAX's names for filter_shard().
 template <class T, class S>
@@ -184,28 +185,12 @@ template <class T, class S> [[nodiscard]] T reshard(T tree, const S& to, Where w
 /// The tree committed to a Device, a sharding, or a tree of them; evaluates. Inside jit and an open gradient as filter_shard().
 /// Gradients and errors: as filter_shard().
 template <class T, class S> [[nodiscard]] T device_put(T tree, const S& to, Where w = Where::here()) {
-  const Site site(w);
-  if constexpr (detail::Judged<detail::TreeVerdict<T>, detail::PlacesVerdict<T, S>>::ok())
-    detail::place(
-        tree, to, Path{},
-        [&](const Array& a, const Sharding& s, const Path& p) {
-          return core::device_put_leaf(a, s, p.text(), w);
-        },
-        "device_put");
-  return tree;
+  return detail::put_tree(std::move(tree), to, core::device_put_leaf, "device_put", w);
 }
 /// The same of the arrays with these paths, as filter_shard() takes them.
 template <class T>
 [[nodiscard]] T device_put(T tree, const std::map<std::string, Sharding>& to, Where w = Where::here()) {
-  const Site site(w);
-  if constexpr (detail::Judged<detail::TreeVerdict<T>>::ok())
-    detail::place_named(
-        tree, to,
-        [&](const Array& a, const Sharding& s, const Path& p) {
-          return core::device_put_leaf(a, s, p.text(), w);
-        },
-        "device_put");
-  return tree;
+  return detail::put_tree(std::move(tree), to, core::device_put_leaf, "device_put", w);
 }
 
 /// `eval(a, model)`: computes all arrays of the trees together, in one program; does not wait for the values. Throws TraceError inside a trace, and

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "shardarray/export.h"
+#include "shardarray/where.h"
 
 namespace shardarray {
 
@@ -27,8 +28,8 @@ class SHARDARRAY_API Guard {
 };
 
 /// The default: what moves the fewest bytes, neighbours' elements included, and least work; on GPUs, of what fits into a device's
-/// memory, if anything does. Where one operation has more than 4,096 strategies they are not compared: explain() says so beside
-/// the value.
+/// memory, if anything does. Where one operation has more than 4,096 strategies, axes are moved together first, then parts of them, and
+/// not all are compared: explain() says so beside the value.
 ///
 ///     sa::policy::auto_ here;
 class SHARDARRAY_API auto_ : public Guard {
@@ -54,6 +55,23 @@ class SHARDARRAY_API follow : public Guard {
 class SHARDARRAY_API strict : public Guard {
  public:
   strict();
+};
+
+/// While it lives, what this thread runs may take so many bytes of a device at most, arguments and results included: of what fits the
+/// cheapest plan is taken, and where the plan that needs least does not fit the call throws OutOfMemory before anything runs, with the
+/// largest pieces and what would save most (plan_lock.h's require_memory). The innermost guard counts; 0: no limit. Throws Error for
+/// a negative number.
+///
+///     sa::policy::budget here(std::int64_t{8} << 30);
+class SHARDARRAY_API budget {
+ public:
+  explicit budget(std::int64_t bytes_per_device, Where w = Where::here());
+  ~budget();
+  budget(const budget&) = delete;
+  budget& operator=(const budget&) = delete;
+
+ private:
+  std::int64_t previous_;
 };
 
 }  // namespace policy

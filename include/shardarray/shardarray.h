@@ -41,6 +41,7 @@
 #include "shardarray/linalg.h"
 #include "shardarray/losses.h"
 #include "shardarray/machine.h"
+#include "shardarray/measure.h"
 #include "shardarray/nn.h"
 #include "shardarray/nn/convolution.h"
 #include "shardarray/nn/pooling.h"

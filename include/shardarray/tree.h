@@ -93,6 +93,11 @@ template <class T> consteval NoTree why_no_tree() {
   else if constexpr (std::is_array_v<T>) return NoTree::c_array;
   else if constexpr (std::is_reference_v<T> || std::is_pointer_v<T>) return NoTree::reference;
   else if constexpr (!std::is_copy_constructible_v<T>) return NoTree::uncopyable;
+  else if constexpr (requires(T & p) {
+                       typename T::element_type;
+                       p.get();
+                       p.reset();
+                     }) return NoTree::reference;
   else if constexpr (requires { &T::operator(); } && !std::is_aggregate_v<T>) return NoTree::function;
   else if constexpr (!std::is_aggregate_v<T>) return std::is_class_v<T> ? NoTree::hidden : NoTree::unknown;
   else return why_no_aggregate<T>(); }

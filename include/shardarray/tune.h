@@ -11,10 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "shardarray/explain.h"
 #include "shardarray/filter_shard.h"
-#include "shardarray/machine.h"
-#include "shardarray/timing.h"
+#include "shardarray/measure.h"
 
 namespace shardarray {
 
@@ -96,10 +94,7 @@ struct tune_fn {
   template <class F, class... A>
   static Tuned call(Where w, const F& f, const TuneOptions& options, const A&... args) {
     if constexpr (CallCheck<F, A...>::ok()) {
-      const auto jitted = [&] {
-        if constexpr (is_jitted<F>) return f;
-        else return jit(f);
-      }();
+      const auto jitted = as_jitted(f);
       const std::tuple<A...> given{args...};
       std::vector<core::TunedLeaf> leaves;
       std::vector<Array> arrays;
@@ -115,12 +110,7 @@ struct tune_fn {
         set_argument_leaves(copies, next);
         return copies;
       };
-      const auto keeping = [&] {  // what a run gives away would be the caller's
-        JitOptions o = jitted.options();
-        o.donate = Donate::none;
-        o.donate_args.clear();
-        return jit(jitted.function(), o);
-      }();
+      const auto step = keeping(jitted);
       const core::TunePlan plan = [&](const std::vector<NamedSharding>& s) {
         const auto brief = [](const core::JitEntry& e, const core::JitCall& c) {
           return core::explain_call(e, c, true);
@@ -133,7 +123,7 @@ struct tune_fn {
         block_until_ready(placed, w);
         return std::apply(
             [&](const auto&... a) {
-              return time_it([&] { return keeping(a...); }, {.runs = 15, .warmup = 3}, w);
+              return time_it([&] { return step(a...); }, {.runs = 15, .warmup = 3}, w);
             },
             placed);
       };

@@ -56,6 +56,10 @@ TileWalk tile_walk(const KernelAccess& a, const Box& tile, std::size_t rank);
 
 /// The Exchange that executes a transfer or an op made of boxes.
 Exchange make_exchange(const LocalStep& s, const FlatGraph& g, Addresses& at);
+/// The same of a transfer between layouts without its pieces, of which there may be as many as pairs of devices; and the bytes that these
+/// bring from other devices.
+std::pair<Exchange, std::int64_t> outline_exchange(const LocalStep& s, Addresses& at);
+inline bool is_between_layouts(const LocalStep& s) { return s.node < 0 && s.transfer >= 0 && !s.assembly; }
 /// Gemm and LibraryCall items.
 Gemm make_gemm(const LocalStep& s, const FlatGraph& g, Addresses& at);
 LibraryCall make_library_call(const LocalStep& s, const FlatGraph& g, Addresses& at);

@@ -28,6 +28,7 @@ struct CompileInput {
   /// Of one run of an iteration: no result is simply an input, and moving one to where the next run reads it counts as not asked
   /// for (policy::strict).
   bool is_run = false;
+  bool is_explained = false;      ///< it will not run: transfers between layouts have no pieces
   bool tells_runner_ups = false;  ///< PlacedValue::note of what moves something names the next best way
   /// Of a loop's body: a donated input gives its buffers to no result but its own, number k to `first_carry` + k.
   std::optional<std::size_t> first_carry = {};

@@ -90,16 +90,20 @@ class Composer {
 
   // ---- one window for slices that overlap
   bool share_windows() {
-    std::map<std::pair<int, const Layout*>, std::vector<int>> found;
+    std::vector<std::vector<int>>
+        found;  // in the order of the program, whatever the addresses of layouts are
+    std::map<std::pair<int, const Layout*>, std::size_t> number;
     for (int s = 0; s < static_cast<int>(p_.steps.size()); s++) {
       const LocalStep& step = at(p_.steps, s);
       if (!is_view(step) || all_users_assemble(step.out[0])) continue;
       const LocalValue &in = at(p_.values, step.in[0]), &out = result(step);
       if (in.windows || in.layout->order() != out.layout->order()) continue;
-      found[{step.in[0], out.layout}].push_back(s);
+      const auto [it, fresh] = number.try_emplace({step.in[0], out.layout}, found.size());
+      if (fresh) found.emplace_back();
+      found[it->second].push_back(s);
     }
     std::map<int, LocalStep> before;  // step -> what is put in front of it
-    for (const auto& [key, slices] : found)
+    for (const std::vector<int>& slices : found)
       if (std::optional<LocalStep> w = shared(slices)) {
         for (int s : slices) {
           at(p_.steps, s).in = w->out;

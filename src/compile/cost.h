@@ -38,6 +38,13 @@ class CostModel {
   }
   /// Else no peak costs anything.
   bool has_peaks() const { return device_memory_ > 0; }
+  std::int64_t device_memory() const { return device_memory_; }
+  /// The same where a device has at most so many bytes; 0: no other limit.
+  CostModel within(std::int64_t bytes) const {
+    CostModel m = *this;
+    if (bytes > 0 && (!has_peaks() || bytes < device_memory_)) m.device_memory_ = bytes;
+    return m;
+  }
   CostModel without_peaks() const {
     CostModel m = *this;
     m.device_memory_ = 0;

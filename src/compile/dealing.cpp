@@ -132,19 +132,22 @@ void Dealing::order(Assignment& a, bool results_first) const {
 void Dealing::deal_units(const std::vector<const Unit*>& units, const Assignment& fixed, double most,
                          Strategy& best) {
   std::vector<std::size_t> choice(units.size(), 0);
+  Assignment a, as_operands;  // their memory is used again
   for (;;) {
-    Assignment a = fixed;
+    a = fixed;
     for (std::size_t k = 0; k < units.size(); k++)
       if (choice[k] < units[k]->factors.size()) {
         std::vector<int>& to = a[units[k]->factors[choice[k]]];
         to.insert(to.end(), units[k]->sub_axes.begin(), units[k]->sub_axes.end());
       }
-    Assignment as_operands = a;
-    order(a, true);
-    order(as_operands, false);
-    const bool differs = as_operands != a;
-    price_.consider(std::move(a), most, best);
-    if (differs) price_.consider(std::move(as_operands), most, best);
+    const bool has_order = std::ranges::any_of(a, [](const std::vector<int>& f) { return f.size() > 1; });
+    if (has_order) {
+      as_operands = a;
+      order(a, true);
+      order(as_operands, false);
+    }
+    price_.consider(a, most, best);
+    if (has_order && as_operands != a) price_.consider(as_operands, most, best);
     std::size_t k = 0;
     while (k < choice.size() && ++choice[k] > units[k]->factors.size()) choice[k++] = 0;
     if (k == choice.size()) return;

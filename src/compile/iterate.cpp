@@ -32,6 +32,7 @@ CompileInput input_of_called(FlatGraph graph, const std::vector<const Layout*>& 
   r.donated.assign(layouts.size(), false);
   r.share_replicas = in.share_replicas;
   r.is_run = true;
+  r.is_explained = in.is_explained;
   r.placed = in.placed;
   r.cost = in.cost;
   r.mesh = in.mesh;

@@ -4,7 +4,6 @@
 
 #include "base/at.h"
 #include "compile/iterate.h"
-#include "compile/reshard.h"
 #include "compile/strict.h"
 #include "layout/axes.h"
 
@@ -30,18 +29,15 @@ int LocalValues::copy_at(int part, const Layout* to) const {
 int LocalValues::move(int part, const Layout* to, const MoveReason& why) {
   if (const int there = copy_at(part, to); there >= 0) return there;
   const Type type = at(p_.values, part).type;
-  const auto item_bytes = static_cast<std::int64_t>(itemsize(type.dtype));
   int source = part;
   if (at(p_.values, part).layout->order() == to->order() && to->unreduced().empty()) {
-    const auto cost = [&](int c) {
-      return reshard(at(p_.values, c).layout, to, type.shape, item_bytes, in_.cost).cost.all();
-    };
+    const auto cost = [&](int c) { return reshards_.cost(at(p_.values, c).layout, to, type).all(); };
     for (int c : copies_of(part))
       if (at(p_.values, c).layout->order() == to->order() && cost(c) < cost(source)) source = c;
   }
   const Layout* from = at(p_.values, source).layout;
   std::vector<const Layout*> path{to};
-  if (from->order() == to->order()) path = reshard(from, to, type.shape, item_bytes, in_.cost).layouts;
+  if (from->order() == to->order()) path = reshards_.of(from, to, type).layouts;
   else path = {whole_sums(from), whole_sums(to), to};
   for (const Layout* next : path) source = transfer_to(source, next, why);
   return source;

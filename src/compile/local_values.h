@@ -5,22 +5,26 @@
 #include <vector>
 
 #include "compile/passes.h"
+#include "compile/reshards.h"
 
 namespace shardarray {
 
+/// A text that is made where somebody asks for it.
+using Text = std::function<std::string()>;
 /// Why something moves.
 struct MoveReason {
-  const std::function<std::string()>& text;  ///< asked for where something moves
-  const FlatNode& by;                        ///< what needs it; without an op: the end of the program
-  detail::RecordedLine where;                ///< its line
-  bool asked;  ///< the program asks for it, so that policy strict does not refuse it
+  const Text& text;            ///< asked for where something moves
+  const FlatNode& by;          ///< what needs it; without an op: the end of the program
+  detail::RecordedLine where;  ///< its line
+  bool asked;                  ///< the program asks for it, so that policy strict does not refuse it
   /// What else `by` could be given, as lines; null: nothing else. Asked for where policy strict refuses.
-  const std::function<std::string()>* others = nullptr;
+  const Text* others = nullptr;
 };
 
 class LocalValues {
  public:
-  LocalValues(Partition& p, const CompileInput& in) : p_(p), in_(in) {}
+  LocalValues(Partition& p, const CompileInput& in, Reshards& reshards)
+      : p_(p), in_(in), reshards_(reshards) {}
   /// A new local value; `origin`: the one that it is a copy of, in another place.
   int add(const Type& t, const Layout* l, int step, int origin = -1);
   /// All places of the value, `part` included.
@@ -35,6 +39,7 @@ class LocalValues {
 
   Partition& p_;
   const CompileInput& in_;
+  Reshards& reshards_;
   std::vector<int> origin_;  ///< local value -> the one that it is a copy of (itself: an original)
   std::vector<std::vector<int>> copies_;  ///< original -> its copies, itself included
 };

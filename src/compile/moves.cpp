@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "base/complex_parts.h"
+#include "base/sizes.h"
 #include "compile/addresses.h"
 #include "compile/halo.h"
 #include "layout/axes.h"
@@ -328,6 +329,27 @@ std::vector<Exchange::Item*> by_position(std::vector<Exchange::Item>& items) {
 }
 
 }  // namespace
+
+// A device has what lies in its own tile already, and needs every element once from each that has summands of it.
+std::pair<Exchange, std::int64_t> outline_exchange(const LocalStep& s, Addresses& at) {
+  const int src = s.in[0], dst = s.out[0];
+  const Layout &from = *at.value(src).layout, &to = *at.value(dst).layout;
+  Exchange e;
+  e.dtype = at.value(dst).type.dtype;
+  e.transfer = s.transfer;
+  e.items = empty_items(at.memory(dst));
+  std::int64_t summands = 1, elements = 0;
+  if (from.unreduced() != to.unreduced()) {
+    e.reducer = from.reducer();
+    for (const SubAxis a : reduced_axes(from, to)) summands *= a.size;
+  }
+  for (const Exchange::Item& item : e.items) {
+    const Box tile = at.tile(dst, item.device);
+    elements = add_sizes(elements, mul_sizes(summands, tile.elements()) -
+                                       intersect(tile, at.tile(src, item.device)).elements());
+  }
+  return {std::move(e), mul_sizes(elements, static_cast<std::int64_t>(itemsize(e.dtype)))};
+}
 
 Exchange make_exchange(const LocalStep& s, const FlatGraph& g, Addresses& at) {
   Exchange e;

@@ -19,11 +19,11 @@ MoveCost smaller(const MoveCost& a, const MoveCost& b) { return b.all() < a.all(
 
 }  // namespace
 
-NodePrice::NodePrice(const NodeState& s, const SubAxes& sub_axes, TransferPrices& transfers)
+NodePrice::NodePrice(const NodeState& s, const SubAxes& sub_axes, Reshards& reshards)
     : s_(s),
       sub_axes_(sub_axes),
-      transfers_(transfers),
-      model_(transfers.model()),
+      reshards_(reshards),
+      model_(reshards.model()),
       operands_(s.operands.size()),
       results_(s.results.size()),
       in_(s.operands.size()),
@@ -54,9 +54,9 @@ void NodePrice::start_key(const Assignment& a, const TermState& t) {
 
 MoveCost NodePrice::fetch(const TermSource& s, const Layout* to) {
   for (const Rule* rule : s.rules) to = layout_of_operand(*rule, 0, *to);
-  MoveCost least = transfers_.of(s.layout, to, s.type);
+  MoveCost least = reshards_.cost(s.layout, to, s.type);
   for (const Layout* l : s.copies)
-    if (l == to || to->unreduced().empty()) least = smaller(least, transfers_.of(l, to, s.type));
+    if (l == to || to->unreduced().empty()) least = smaller(least, reshards_.cost(l, to, s.type));
   return least;
 }
 
@@ -75,11 +75,11 @@ const NodePrice::Placed& NodePrice::operand(const Assignment& a, std::size_t k) 
 }
 
 MoveCost NodePrice::to_preference(const TermState& t, const Layout* made) {
-  const MoveCost direct = transfers_.of(made, t.layout, t.type);
+  const MoveCost direct = reshards_.cost(made, t.layout, t.type);
   if (made->unreduced().empty() || !s_.pending.empty()) return direct * t.weight;
   // the partial result will be combined somewhere: at its place, or on the way to the preference
   const Layout* here = Layout::of(made->order(), made->dims());
-  return smaller(transfers_.of(made, here, t.type) + transfers_.of(here, t.layout, t.type) * t.weight,
+  return smaller(reshards_.cost(made, here, t.type) + reshards_.cost(here, t.layout, t.type) * t.weight,
                  direct);
 }
 
@@ -158,7 +158,7 @@ double NodePrice::neighbours(const Strategy& d) const {
   return model_.halo(bytes);
 }
 
-void NodePrice::consider(Assignment a, double most, Strategy& best) {
+void NodePrice::consider(const Assignment& a, double most, Strategy& best) {
   if (!sums_fit(a)) return;
   MoveCost moves;
   const double computed = work(a);
@@ -178,7 +178,7 @@ void NodePrice::consider(Assignment a, double most, Strategy& best) {
     moves += p.cost;
     if (!is_better()) return;
   }
-  Strategy d{std::move(a), s_.pending, in_, out_};
+  Strategy d{a, s_.pending, in_, out_};
   if (model_.has_peaks()) moves.peak += model_.peak(bytes_at_once(d));
   moves.moved += neighbours(d);
   if (!is_better()) return;

@@ -3,16 +3,16 @@
 #include <string>
 #include <unordered_map>
 
+#include "compile/reshards.h"
 #include "compile/strategy.h"
-#include "compile/transfer_prices.h"
 
 namespace shardarray {
 
 class NodePrice {
  public:
-  NodePrice(const NodeState& s, const SubAxes& sub_axes, TransferPrices& transfers);
+  NodePrice(const NodeState& s, const SubAxes& sub_axes, Reshards& reshards);
   /// Takes an assignment for `best` that is cheaper and moves at most `most`.
-  void consider(Assignment a, double most, Strategy& best);
+  void consider(const Assignment& a, double most, Strategy& best);
   /// From now on only strategies whose operands lie in none of these ways count.
   void leave_out(const std::vector<std::vector<const Layout*>>& operands) { left_out_ = &operands; }
   /// The node uncut, at any price.
@@ -42,7 +42,7 @@ class NodePrice {
 
   const NodeState& s_;
   const SubAxes& sub_axes_;
-  TransferPrices& transfers_;
+  Reshards& reshards_;
   const CostModel& model_;
   std::vector<Known> operands_, results_;
   const std::vector<std::vector<const Layout*>>* left_out_ = nullptr;

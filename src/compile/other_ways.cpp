@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <set>
 
 #include "base/bytes_text.h"
@@ -22,7 +23,18 @@ struct Way {
   bool in_parts = false;  // the mesh needs axes in parts
 };
 
-Way way_of(const NodeState& s, const Strategy& d, const Mesh* mesh) {
+// What the busiest device receives until a value of type t is in `to`.
+std::int64_t bytes_along(const Layout* from, const Layout* to, const Type& t, Reshards& reshards) {
+  if (from->order() != to->order()) return describe_transfer(t, from, to).bytes;
+  std::int64_t bytes = 0;
+  for (const Layout* next : reshards.of(from, to, t).layouts) {
+    bytes = add_sizes(bytes, describe_transfer(t, from, next).bytes);
+    from = next;
+  }
+  return bytes;
+}
+
+Way way_of(const NodeState& s, const Strategy& d, const Mesh* mesh, Reshards& reshards) {
   Way way;
   std::set<std::pair<int, const Layout*>> moved;  // values, as the node's operands name them
   for (std::size_t k = 0; k < s.operands.size(); k++) {
@@ -34,13 +46,12 @@ Way way_of(const NodeState& s, const Strategy& d, const Mesh* mesh) {
     if (to == source.layout || std::ranges::find(source.copies, to) != source.copies.end() ||
         !moved.emplace(s.node->in[k], to).second)
       continue;
-    Transfer least = describe_transfer(source.type, source.layout, to);
+    std::int64_t least = bytes_along(source.layout, to, source.type, reshards);
     for (const Layout* l : source.copies)
-      if (Transfer other = describe_transfer(source.type, l, to); other.bytes < least.bytes)
-        least = std::move(other);
-    if (least.kind == TransferKind::none || least.kind == TransferKind::slice) continue;
+      if (to->unreduced().empty()) least = std::min(least, bytes_along(l, to, source.type, reshards));
+    if (least == 0) continue;
     const ShardingCode code = sharding_code(*to, mesh);
-    way.bytes = add_sizes(way.bytes, least.bytes);
+    way.bytes = add_sizes(way.bytes, least);
     way.done.push_back(fmt::format("operand {} as {}", k, spec_text(*to, mesh)));
     way.code.push_back(fmt::format("reshard(operand {}, {})", k, code.text));
     way.in_parts |= !code.in_parts.empty();
@@ -50,7 +61,7 @@ Way way_of(const NodeState& s, const Strategy& d, const Mesh* mesh) {
     if (made->unreduced().empty() || !s.pending.empty()) continue;
     const Layout* const wanted =
         s.results[k].weight == 1.0 ? s.results[k].layout : Layout::of(made->order(), made->dims());
-    way.bytes = add_sizes(way.bytes, describe_transfer(s.results[k].type, made, wanted).bytes);
+    way.bytes = add_sizes(way.bytes, bytes_along(made, wanted, s.results[k].type, reshards));
     way.done.push_back("sums over " + axis_names(made->unreduced(), made->order(), mesh));
     way.code.push_back(way.done.back());
   }
@@ -69,7 +80,7 @@ std::vector<Way> ways_but(NodeState& s, const Strategy& d, StrategySearch& searc
     const std::optional<Strategy> other = search.next(s, known);
     if (!other) break;
     known.push_back(other->in);
-    if (Way way = way_of(s, *other, in.mesh); wanted(way)) ways.push_back(std::move(way));
+    if (Way way = way_of(s, *other, in.mesh, search.reshards()); wanted(way)) ways.push_back(std::move(way));
   }
   return ways;
 }
@@ -85,23 +96,15 @@ std::string other_ways(NodeState s, const Strategy& d, StrategySearch& search, c
   return text;
 }
 
-static std::string runner_up(NodeState& s, const Strategy& d, StrategySearch& search,
-                             const CompileInput& in) {
+std::string runner_up(NodeState s, const Strategy& d, StrategySearch& search, const CompileInput& in) {
   const auto text = [](const Way& w) {
     return fmt::format("{} by {}", bytes_text(w.bytes),
                        w.done.empty() ? "nothing" : fmt::format("{}", fmt::join(w.done, ", ")));
   };
-  const Way taken = way_of(s, d, in.mesh);
+  const Way taken = way_of(s, d, in.mesh, search.reshards());
   if (taken.bytes == 0) return "";
   const std::vector<Way> ways = ways_but(s, d, search, in, 1, [](const Way&) { return true; });
   return ways.empty() ? "" : fmt::format("moves {}; next best {}", text(taken), text(ways[0]));
-}
-
-std::string note_on(NodeState s, const Strategy& d, StrategySearch& search, const CompileInput& in) {
-  std::string note = in.tells_runner_ups ? runner_up(s, d, search, in) : "";
-  if (d.narrowed > 0)
-    note += fmt::format("{}not all of {:.0f} strategies compared", note.empty() ? "" : "; ", d.narrowed);
-  return note;
 }
 
 }  // namespace shardarray

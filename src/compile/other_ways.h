@@ -11,7 +11,6 @@ namespace shardarray {
 std::string other_ways(NodeState s, const Strategy& d, StrategySearch& search, const CompileInput& in);
 
 /// `moves 56 B by sums over {x}; next best 112 B by operand 0 as [{}, {x}]`; "" where nothing moves, or there is no other way.
-/// And, where that is so, that not all strategies were compared.
-std::string note_on(NodeState s, const Strategy& d, StrategySearch& search, const CompileInput& in);
+std::string runner_up(NodeState s, const Strategy& d, StrategySearch& search, const CompileInput& in);
 
 }  // namespace shardarray

@@ -2,6 +2,7 @@
 // users are, by what they are believed to prefer; so the program is placed again, by what they turned out to need, and the cheapest
 // plan of all is kept.
 #include <algorithm>
+#include <list>
 #include <optional>
 
 #include "base/at.h"
@@ -77,30 +78,42 @@ bool may_leave_partial(const FlatNode& n, const CompileInput& in) {
 }
 
 static Partition best_of_trials(FlatGraph& g, const CompileInput& in, Propagation propagation) {
-  TransferPrices transfers(in.cost);
+  struct Plan {
+    Trial trial;
+    FlatGraph graph;
+    Preferences by;
+    StrategySearch* search;
+  };
+  Reshards reshards(in.cost);
   const std::vector<Making> how = makings(g, propagation.rules);
-  std::optional<Trial> best;
-  FlatGraph placed;
+  const Uses uses(g);
+  std::list<StrategySearch> searches;
+  std::optional<Plan> best;
   bool goes_on = true;
   for (const Freedom freedom : {Freedom::none, Freedom::roaming, Freedom::sharing}) {
-    StrategySearch search(propagation.sub_axes, transfers, freedom);
+    StrategySearch& search = searches.emplace_back(propagation.sub_axes, reshards, freedom);
     Preferences renewed = propagation.preferences;
     for (int k = 0; k < kMostTrials && goes_on; k++) {
       FlatGraph h = g;
-      Trial t = place_nodes(h, in, propagation, how, renewed, search);
-      const bool is_first = !best, is_new = renew(renewed, t, g, propagation.sub_axes);
-      if (is_first) goes_on = may_choose(g, t.partition);
-      if (is_first || price_of(t, in.cost) < price_of(*best, in.cost) * (1 - 1e-9))
-        best = std::move(t), placed = std::move(h);
+      Trial t = place_nodes(h, in, propagation, how, uses, renewed, search, false);
+      Plan now{std::move(t), std::move(h), renewed, &search};
+      const bool is_first = !best, is_new = renew(renewed, now.trial, g, propagation.sub_axes);
+      if (is_first) goes_on = may_choose(g, now.trial.partition);
+      if (is_first || price_of(now.trial, in.cost) < price_of(best->trial, in.cost) * (1 - 1e-9))
+        best = std::move(now);
       if (is_first && goes_on)
         for (Preferences* p : {&propagation.preferences, &renewed})
-          place_outputs(*p, best->partition, g, propagation.sub_axes);
+          place_outputs(*p, best->trial.partition, g, propagation.sub_axes);
       if (!is_new) break;
     }
   }
-  g = std::move(placed);
-  best->partition.price = price_of(*best, in.cost);
-  return std::move(best->partition);
+  if (in.tells_runner_ups) {  // which takes a search more for whatever moves: of the best plan alone
+    best->graph = g;
+    best->trial = place_nodes(best->graph, in, propagation, how, uses, best->by, *best->search, true);
+  }
+  g = std::move(best->graph);
+  best->trial.partition.price = price_of(best->trial, in.cost);
+  return std::move(best->trial.partition);
 }
 
 Partition partition(FlatGraph& g, const CompileInput& in) {

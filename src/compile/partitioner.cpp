@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_map>
 
 #include "base/at.h"
 #include "compile/branches.h"
@@ -32,27 +33,18 @@ namespace {
 class Partitioner {
  public:
   Partitioner(FlatGraph& g, const CompileInput& in, const Propagation& propagation,
-              const std::vector<Making>& makings, const Preferences& preferences, StrategySearch& search)
+              const std::vector<Making>& makings, const Uses& uses, const Preferences& preferences,
+              StrategySearch& search, bool tells)
       : g_(g),
         in_(in),
         sub_axes_(propagation.sub_axes),
         search_(search),
+        tells_(tells),
         rules_(propagation.rules),
         preferences_(preferences),
         makings_(makings),
-        values_(p_, in) {
-    users_.resize(g.types.size());
-    is_output_.resize(g.types.size());
-    for (int v : g.outputs) at(is_output_, v) = true;
-    for (std::size_t i = 0; i < g.nodes.size(); i++)
-      for (int v : g.nodes[i].in) at(users_, v).push_back(static_cast<int>(i));
-    for (const FlatNode& n : g.nodes)  // what a collective takes has its users and those of the same value
-      if (n.op->trait == Trait::asked) {
-        const int v = n.in[0], out = n.first_out;
-        for (int u : at(users_, v))
-          if (&at(g.nodes, u) != &n) at(users_, out).push_back(u);
-        if (at(is_output_, v)) at(is_output_, out) = true;
-      }
+        uses_(uses),
+        values_(p_, in, search.reshards()) {
     p_.of_value.assign(g.types.size(), -1);
     p_.forwards = !in.is_run;
     asked_.assign(g.types.size(), false);
@@ -89,8 +81,8 @@ class Partitioner {
   bool is_anywhere(int v) const { return making_of(v) == Making::anywhere; }
 
   // Flat value v in `layout`: as it is, made there, or moved.
-  int require(int v, const Layout* layout, const std::function<std::string()>& reason, const FlatNode& by,
-              bool asked, const std::function<std::string()>* others = nullptr) {
+  int require(int v, const Layout* layout, const Text& reason, const FlatNode& by, bool asked,
+              const Text* others = nullptr) {
     asked |= at(asked_, v);
     const MoveReason why{reason, by, line_of(by), asked, others};
     if (making_of(v) != Making::once)
@@ -140,16 +132,7 @@ class Partitioner {
     return made_.at({v, layout});
   }
 
-  // The line of a node; of one that has none (an index in brackets), the line where it is used first.
-  detail::RecordedLine line_of(const FlatNode& n) const {
-    const FlatNode* at_use = &n;
-    for (int steps = 0; steps < 8 && at_use->op && at_use->where.line == 0; steps++) {
-      const std::vector<int>& users = at(users_, at_use->first_out);
-      if (users.empty()) break;
-      at_use = &at(g_.nodes, users[0]);
-    }
-    return at_use->where;
-  }
+  detail::RecordedLine line_of(const FlatNode& n) const { return uses_.line_of(n, g_); }
 
   // ---- nodes
   void visit(int i) {
@@ -179,9 +162,20 @@ class Partitioner {
   }
 
   void emit_by_cost(int i, const Strategy& d) {
-    if (in_.tells_runner_ups || d.narrowed > 0) p_.notes[i] = note_on(state_of(i), d, search_, in_);
-    const std::function<std::string()> others = [&] { return other_ways(state_of(i), d, search_, in_); };
+    if (tells_ || d.narrowed > 0) p_.notes[i] = note_on(i, d);
+    if (at(g_.nodes, i).modes->policy != Policy::strict) return emit(i, d);
+    const Text others = [&] { return other_ways(state_of(i), d, search_, in_); };
     emit(i, d, &others);
+  }
+
+  std::string note_on(int i, const Strategy& d) {
+    const std::string narrowed =
+        d.narrowed > 0 ? fmt::format("not all of {:.0f} strategies compared", d.narrowed) : "";
+    if (!tells_) return narrowed;
+    const NodeState s = state_of(i);
+    const auto [it, fresh] = runner_ups_.try_emplace(key_of(s));
+    if (fresh) it->second = runner_up(s, d, search_, in_);
+    return it->second + (narrowed.empty() || it->second.empty() ? "" : "; ") + narrowed;
   }
 
   // The operand itself, under another name: only what reads that comes behind the others.
@@ -307,7 +301,7 @@ class Partitioner {
         return {};  // a sum that is scaled later has other bits
       if (pending && t.layout->unreduced() != pending->unreduced()) return {};
       if (num_elements(n.out_types[0].shape) > num_elements(t.type.shape) ||
-          !(is_wanted || single_user(n.in[k])))
+          !(is_wanted || uses_.has_one(n.in[k])))
         return {};
       pending = t.layout;
       each |= l == Linear::each;
@@ -317,11 +311,6 @@ class Partitioner {
     std::vector<int> sub_axes;
     for (SubAxis a : pending->unreduced()) sub_axes_.append(a, sub_axes);
     return sub_axes;
-  }
-
-  bool single_user(int v) const {
-    return std::ranges::all_of(at(users_, v), [&](int x) { return x == at(users_, v)[0]; }) &&
-           !at(is_output_, v);
   }
 
   const Strategy& strategy_of(int i) {
@@ -335,7 +324,7 @@ class Partitioner {
     return *d;
   }
 
-  void emit(int i, const Strategy& d, const std::function<std::string()>* others = nullptr) {
+  void emit(int i, const Strategy& d, const Text* others = nullptr) {
     const FlatNode& n = at(g_.nodes, i);
     LocalStep s{i, -1, {}, {}};
     work_ += d.cost - d.moved;
@@ -422,7 +411,7 @@ class Partitioner {
         return !user.attrs->hi.empty() || constraint_layout(user, in_.order) == l;
       return user.op->boxes && steps > 0 && places_result(u, l, steps - 1);
     };
-    return std::ranges::any_of(at(users_, n.first_out), places);
+    return std::ranges::any_of(at(uses_.nodes, n.first_out), places);
   }
 
   bool takes_asked_only(const FlatNode& n) const {
@@ -474,16 +463,17 @@ class Partitioner {
   const CompileInput& in_;
   const SubAxes& sub_axes_;
   StrategySearch& search_;
+  const bool tells_;
+  std::unordered_map<StateKey, std::string, StateHash> runner_ups_;
   const std::vector<Rule>& rules_;
   const Preferences& preferences_;
-  std::vector<std::vector<int>> users_;
-  std::vector<bool> is_output_;                     // by value
   std::vector<bool> asked_;                         // by value: moving it is what the program asks for
   std::vector<bool> wanted_;                        // by value: as summands, see wanted_summands()
   std::vector<std::vector<const Layout*>> needed_;  // by value: the layouts that users asked for
   double work_ = 0;                                 // price of what is computed
   Partition p_;
   const std::vector<Making>& makings_;  // by node
+  const Uses& uses_;
   LocalValues values_;
   std::map<std::pair<int, const Layout*>, int> made_;  // made where they are needed
 };
@@ -491,9 +481,9 @@ class Partitioner {
 }  // namespace
 
 Trial place_nodes(FlatGraph& g, const CompileInput& in, const Propagation& propagation,
-                  const std::vector<Making>& makings, const Preferences& preferences,
-                  StrategySearch& search) {
-  return Partitioner(g, in, propagation, makings, preferences, search).run();
+                  const std::vector<Making>& makings, const Uses& uses, const Preferences& preferences,
+                  StrategySearch& search, bool tells) {
+  return Partitioner(g, in, propagation, makings, uses, preferences, search, tells).run();
 }
 
 }  // namespace shardarray

@@ -2,6 +2,7 @@
 #pragma once
 #include "compile/making.h"
 #include "compile/strategy.h"
+#include "compile/uses.h"
 
 namespace shardarray {
 
@@ -11,8 +12,10 @@ struct Trial {
   std::vector<const Layout*>
       needed;  ///< by flat value: where all needed it that use it; null: in several places, or nowhere
 };
-/// In the order of the program, each node by its cheapest strategy for `preferences`. Cut scans append what combines them with their carries to `g`.
+/// In the order of the program, each node by its cheapest strategy for `preferences`. Cut scans append what combines them with their
+/// carries to `g`. `tells`: notes of what moves something name the next best way.
 Trial place_nodes(FlatGraph& g, const CompileInput& in, const Propagation& propagation,
-                  const std::vector<Making>& makings, const Preferences& preferences, StrategySearch& search);
+                  const std::vector<Making>& makings, const Uses& uses, const Preferences& preferences,
+                  StrategySearch& search, bool tells);
 
 }  // namespace shardarray

@@ -123,21 +123,29 @@ static std::int64_t most_memory(const Compiled& c) {
   return peaks.empty() ? 0 : static_cast<std::int64_t>(*std::max_element(peaks.begin(), peaks.end()));
 }
 
-// What a placement needs is known when all is planned: fusion stores little of what an op by itself would. So peaks count only
-// where a program that was planned without them does not fit, and the second plan needs less.
+// What a placement needs is known when all is planned: fusion stores little of what an op by itself would, and much else is there at the
+// same time. So peaks count only where a program that was planned without them does not fit; then operations may need as much as there
+// is, or half or a quarter of it, until all fits. The plan that needs least is taken.
 static Compiled place_within_memory(FlatGraph g, CompileInput in) {
   const CostModel with_peaks = in.cost;
-  in.cost = with_peaks.without_peaks();
-  Compiled cheapest = place(g, in);
-  if (most_memory(cheapest) <= in.target->device_memory) return cheapest;
-  in.cost = with_peaks;
-  in.placed = std::make_shared<PlacedIterations>();  // by the other costs
-  try {
-    Compiled smaller = place(std::move(g), in);
-    if (most_memory(smaller) < most_memory(cheapest)) return smaller;
-  } catch (const ShardingError&) {  // policy::strict refuses its transfers
+  const std::int64_t memory = with_peaks.device_memory();
+  const auto count = [&](const CostModel& cost) {
+    in.cost = cost;
+    in.placed = std::make_shared<PlacedIterations>();  // by these costs
+  };
+  count(with_peaks.without_peaks());
+  Compiled best = place(g, in);
+  for (const std::int64_t part : {memory, memory / 2, memory / 4}) {
+    if (most_memory(best) <= memory || part == 0) break;
+    count(with_peaks.within(part));
+    try {
+      Compiled smaller = place(g, in);
+      if (most_memory(smaller) < most_memory(best)) best = std::move(smaller);
+    } catch (const ShardingError&) {  // policy::strict refuses its transfers
+      break;
+    }
   }
-  return cheapest;
+  return best;
 }
 
 Compiled compile(CompileInput in) {

@@ -120,6 +120,7 @@ void plan(const Partition& p, Fusion f, const FlatGraph& g, const CompileInput& 
   for (std::size_t k = 0; k < f.groups.size(); k++) {
     const Group& group = f.groups[k];
     Step step{Loop{}, label_of(group, p, g), where_of(group, p, g), flushes_denormals(group, p, g)};
+    bool is_outlined = false;
     if (group.loop) {
       if (is_copy(group, p) && lies_there(at(p.steps, group.steps[0]), addresses)) continue;
       step.body = make_loop(group, kernels[k], g, p, addresses);
@@ -150,15 +151,19 @@ void plan(const Partition& p, Fusion f, const FlatGraph& g, const CompileInput& 
         step.flush_denormals = false;
       } else if (form == Form::gemm) step.body = make_gemm(s, g, addresses);
       else if (form == Form::library) step.body = make_library_call(s, g, addresses);
-      else step.body = make_exchange(s, g, addresses);
+      else if (in.is_explained && is_between_layouts(s)) {
+        auto [exchange, moved] = outline_exchange(s, addresses);
+        at(program->transfers, s.transfer).moved_bytes = moved;
+        step.body = std::move(exchange);
+        is_outlined = true;
+      } else step.body = make_exchange(s, g, addresses);
     }
     Exchange shares;
     if (auto* const e = std::get_if<Exchange>(&step.body)) {
       e->fixed_order = fixed_order;
       shares = share_sums(*e, *in.order);
-      if (e->transfer >= 0)
-        program->transfers[static_cast<std::size_t>(e->transfer)].moved_bytes =
-            add_sizes(moved_bytes(*e), moved_bytes(shares));
+      if (e->transfer >= 0 && !is_outlined)
+        at(program->transfers, e->transfer).moved_bytes = add_sizes(moved_bytes(*e), moved_bytes(shares));
     }
     if (in.target->gathers_loops && !program->steps.empty() && take_items(program->steps.back(), step))
       continue;

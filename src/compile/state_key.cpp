@@ -1,3 +1,4 @@
+#include "base/hash.h"
 #include "compile/strategy.h"
 
 namespace shardarray {
@@ -38,6 +39,12 @@ class KeyWriter {
 };
 
 }  // namespace
+
+std::size_t StateHash::operator()(const StateKey& key) const {
+  std::uint64_t h = key.size();
+  for (const std::int64_t word : key) h = hash_mix(h, static_cast<std::uint64_t>(word));
+  return h;
+}
 
 StateKey key_of(const NodeState& s) {
   StateKey key;

@@ -45,14 +45,14 @@ const Strategy& StrategySearch::cheapest(const NodeState& s) {
 }
 
 Strategy StrategySearch::search(const NodeState& s) {
-  NodePrice price(s, sub_axes_, transfers_);
+  NodePrice price(s, sub_axes_, reshards_);
   Strategy best = search(s, price);
   return best.cost == kNowhere ? price.uncut() : best;
 }
 
 std::optional<Strategy> StrategySearch::next(const NodeState& s,
                                              const std::vector<std::vector<const Layout*>>& but) {
-  NodePrice price(s, sub_axes_, transfers_);
+  NodePrice price(s, sub_axes_, reshards_);
   price.leave_out(but);
   Strategy best = search(s, price);
   if (best.cost == kNowhere) return {};

@@ -1,10 +1,10 @@
 // Where one node runs: which sub_axes cut which of its factors, by cost.
 #pragma once
-#include <map>
 #include <optional>
+#include <unordered_map>
 
 #include "compile/assignment.h"
-#include "compile/transfer_prices.h"
+#include "compile/reshards.h"
 
 namespace shardarray {
 
@@ -38,6 +38,9 @@ struct NodeState {
 
 /// All that a decision depends on: layers of a network that look alike are decided once.
 using StateKey = std::vector<std::int64_t>;
+struct StateHash {
+  std::size_t operator()(const StateKey& key) const;
+};
 StateKey key_of(const NodeState& s);
 
 struct Strategy {
@@ -62,9 +65,10 @@ enum class Freedom : std::uint8_t {
 
 class StrategySearch {
  public:
-  StrategySearch(const SubAxes& sub_axes, TransferPrices& transfers, Freedom freedom)
-      : sub_axes_(sub_axes), transfers_(transfers), freedom_(freedom) {}
+  StrategySearch(const SubAxes& sub_axes, Reshards& reshards, Freedom freedom)
+      : sub_axes_(sub_axes), reshards_(reshards), freedom_(freedom) {}
   const Strategy& cheapest(const NodeState& s);
+  Reshards& reshards() { return reshards_; }
   /// The cheapest one whose operands lie in none of these ways; none where there is no other.
   std::optional<Strategy> next(const NodeState& s, const std::vector<std::vector<const Layout*>>& but);
 
@@ -76,9 +80,9 @@ class StrategySearch {
   Assignment merged(const NodeState& s) const;
 
   const SubAxes& sub_axes_;
-  TransferPrices& transfers_;
+  Reshards& reshards_;
   Freedom freedom_;
-  std::map<StateKey, Strategy> known_;
+  std::unordered_map<StateKey, Strategy, StateHash> known_;
 };
 
 }  // namespace shardarray

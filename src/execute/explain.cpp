@@ -11,15 +11,15 @@
 #include "base/duration_text.h"
 #include "base/sizes.h"
 #include "compile/passes.h"
+#include "execute/held_memory.h"
 #include "execute/jit.h"
 #include "execute/machine_times.h"
 #include "layout/spelling.h"
+#include "runtime/devices.h"
 
 namespace shardarray {
 
 namespace {
-
-std::string place(Where w) { return w.line ? fmt::format("{}:{}", w.file, w.line) : ""; }
 
 std::string short_place(const std::string& s) {
   const auto slash = s.rfind('/');
@@ -76,6 +76,10 @@ Explanation Explanation::on(const Machine& m, Where w) const {
   return x;
 }
 
+std::vector<Device> Explanation::devices() const {
+  return program_ ? program_->order->devices() : std::vector<Device>();
+}
+
 std::ostream& operator<<(std::ostream& os, const Explanation& e) { return os << e.to_string(); }
 
 namespace core {
@@ -103,41 +107,6 @@ static std::vector<TransferInfo> transfer_list(const Program& program, const Mes
   for (const Transfer& t : program.transfers)
     list.push_back({name(t.kind), axis_names(t.axes, program.order, mesh), t.reason, t.op, place(t.where),
                     t.bytes, t.moved_bytes, t.shape, t.dtype});
-  return list;
-}
-
-static std::string type_text(const PlacedValue& v, const Mesh* mesh) {
-  return type_string(v.type.dtype, v.type.shape, *v.layout, mesh);
-}
-
-// Devices that hold the same piece.
-static int copies_of(const Layout& l) {
-  std::int64_t pieces = 1;
-  for (const SubAxis& a : l.unreduced()) pieces *= a.size;
-  for (const AxisList& dim : l.dims())
-    for (const SubAxis& a : dim) pieces *= a.size;
-  return static_cast<int>(l.order()->size() / pieces);
-}
-
-static std::vector<BufferInfo> buffer_list(const JitEntry& e, const Compiled& c, const Mesh* mesh) {
-  std::vector<BufferInfo> list;
-  for (const HeldMemory& held : c.largest) {
-    const PlacedValue& v = c.values[static_cast<std::size_t>(held.value)];
-    const auto number = static_cast<std::size_t>(held.number);
-    BufferInfo b{.what = v.op,
-                 .type = type_text(v, mesh),
-                 .source = place(v.where),
-                 .bytes_per_device = static_cast<std::int64_t>(held.bytes),
-                 .copies = copies_of(*v.layout)};
-    if (held.kind == HeldMemory::Kind::argument) b.kind = BufferInfo::Kind::argument;
-    if (held.kind == HeldMemory::Kind::result) b.kind = BufferInfo::Kind::result;
-    if (held.kind == HeldMemory::Kind::argument)
-      b.what = number < e.paths.size() ? "argument " + e.paths[number] : "captured array";
-    else if (held.kind == HeldMemory::Kind::result) b.what = fmt::format("result {}", number);
-    else if (held.kind == HeldMemory::Kind::scratch)
-      b.what = "temporary values of " + v.op, b.type.clear(), b.copies = 1;
-    list.push_back(std::move(b));
-  }
   return list;
 }
 
@@ -201,12 +170,13 @@ Explanation explain_call(const JitEntry& e, const JitCall& call, bool brief) {
   }
   CompileInput in = compile_input(e.flat, place_leaves(e.flat, values, {}, e.paths, *e.modes, call.function),
                                   std::move(donated), {}, e.paths, values);
+  in.is_explained = !spans_processes(in.order->devices());
   in.tells_runner_ups = !brief;
   const Mesh* const mesh = in.mesh;
   const Compiled c = compile(std::move(in));
   const Program& program = *c.program;
   Explanation x(transfer_list(program, mesh), donation_list(e, call, c, leaves),
-                brief ? "" : value_lines(c, mesh), buffer_list(e, c, mesh), result_list(e, c, mesh));
+                brief ? "" : value_lines(c, mesh), buffer_list(c, e.paths, mesh), result_list(e, c, mesh));
   for (std::uint64_t peak : program.peak_bytes)
     x.peak_bytes_per_device = std::max(x.peak_bytes_per_device, static_cast<std::int64_t>(peak));
   constexpr double most = 0x1p63;  // loops may be longer than anybody waits for

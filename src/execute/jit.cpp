@@ -388,9 +388,10 @@ std::shared_ptr<const LoadedProgram> program_for(const JitEntry& e, std::span<co
     return is_bound(v) ? static_cast<const void*>(v.layout) : v.layout->order();
   };
   const bool share = share_replicas();
+  const std::int64_t budget = memory_budget();
   using Placed = JitEntry::Placed;
   const auto fits = [&](const Placed& p) {
-    bool same = p.share_replicas == share;
+    bool same = p.share_replicas == share && p.memory_budget == budget;
     for (std::size_t k = 0; same && k < leaves.size(); k++) same = p.leaves[k] == key(leaves[k]);
     return same;
   };
@@ -414,6 +415,7 @@ std::shared_ptr<const LoadedProgram> program_for(const JitEntry& e, std::span<co
   lock.unlock();  // nobody waits for another's compile
   auto placed = std::make_shared<Placed>();
   placed->share_replicas = share;
+  placed->memory_budget = budget;
   std::vector<ValueRef> values;
   std::vector<bool> donated;
   for (const LaunchLeaf& l : leaves) {

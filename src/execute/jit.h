@@ -38,6 +38,7 @@ struct JitEntry {
   struct Placed {
     std::vector<const void*> leaves;  ///< layout of a committed leaf, device order of a free one
     bool share_replicas;
+    std::int64_t memory_budget;
     std::shared_ptr<const LoadedProgram> program;
     LastUse used;                       ///< the clock counts programs of the trace
     std::vector<OrderRef> orders = {};  ///< of `leaves`, whose addresses hence mean nothing else

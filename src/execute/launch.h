@@ -128,6 +128,8 @@ void gather_to_host(const Value& v, const Type& t, void* to);
 
 /// Replicas in one address space share one buffer (SHARDARRAY_SHARE_REPLICAS, default on).
 bool share_replicas();
+/// What policy::budget allows this thread; 0: no limit.
+std::int64_t memory_budget();
 void set_share_replicas(bool on);
 
 }  // namespace shardarray

@@ -8,6 +8,7 @@
 #include "base/least_used.h"
 #include "base/print_time.h"
 #include "compile/assignment.h"
+#include "execute/held_memory.h"
 #include "execute/launch.h"
 #include "graph/key.h"
 #include "layout/spelling.h"
@@ -167,6 +168,7 @@ CompileInput compile_input(FlatGraph g, const LeafPlacement& where, std::vector<
                            std::span<const Sharding* const> requested, std::vector<std::string> names,
                            std::span<const ValueRef> leaves) {
   CompileInput in(backend(where.order->devices()[0].platform).target());
+  in.cost = in.cost.within(memory_budget());
   in.order = where.order;
   in.inputs = where.inputs;
   in.donated = std::move(donated);
@@ -285,6 +287,7 @@ ProgramCache& program_cache() {
 
 // The end of a key, after the graph and the layouts and donations of its arguments and results.
 void put_settings(const DeviceOrder* order, bool committed, Words& key) {
+  key.push_back(static_cast<std::uint64_t>(memory_budget()));
   key.push_back(reinterpret_cast<std::uintptr_t>(order));
   key.push_back(committed * 2u + share_replicas());
   key.push_back(backend_number(order->devices()[0].platform));
@@ -374,7 +377,10 @@ std::shared_ptr<const LoadedProgram> load_program(FlatGraph g, std::span<const V
     return types;
   };
   const std::vector<Type> taken = types_of(in.graph.inputs), made = types_of(in.graph.outputs);
+  const Mesh* const mesh = in.mesh;
   p->compiled = compile(std::move(in));
+  if (const std::int64_t budget = memory_budget(); budget > 0)
+    check_budget(p->compiled, names, mesh, budget, function);
   for (const Layout* l : p->compiled.output_layouts) p->orders.push_back(l->order()->ref());
   p->backend = &backend(p->order->devices()[0].platform);
   for (const Device& d : p->order->devices()) p->local.push_back(local_index(d));

@@ -1,5 +1,6 @@
 // What a program depends on beside its arguments.
 #include <atomic>
+#include <utility>
 
 #include "base/env.h"
 #include "execute/launch.h"
@@ -32,6 +33,17 @@ policy::Guard::~Guard() { exchange_policy(previous_); }
 policy::auto_::auto_() : Guard(Policy::auto_) {}
 policy::follow::follow() : Guard(Policy::follow) {}
 policy::strict::strict() : Guard(Policy::strict) {}
+
+static thread_local std::int64_t budget_of_thread = 0;
+std::int64_t memory_budget() { return budget_of_thread; }
+policy::budget::budget(std::int64_t bytes_per_device, Where w) {
+  const Site site(w, "policy::budget");
+  if (bytes_per_device < 0)
+    throw Error("policy::budget: " + std::to_string(bytes_per_device) +
+                " bytes. A device has some, 0 means no limit. Give what it has.");
+  previous_ = std::exchange(budget_of_thread, bytes_per_device);
+}
+policy::budget::~budget() { budget_of_thread = previous_; }
 
 reproducible::reproducible(bool on) : ModeGuard(&Modes::reproducible, on) {}
 tf32::tf32(bool on) : ModeGuard(&Modes::tf32, on) {}

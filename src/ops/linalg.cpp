@@ -221,6 +221,7 @@ Array tensordot_fn::operator()(const Array& a, const Array& b, const Shape& axes
   return two_term_product("tensordot", a, la, b, lb, out);
 }
 Array tensordot_fn::over_last(const Array& a, const Array& b, std::int64_t axes, Where w) const {
+  const Site site(w, "tensordot");
   const auto rank = static_cast<std::int64_t>(type_of(a, "tensordot").shape.size());
   if (axes < 0 || axes > rank || axes > static_cast<std::int64_t>(type_of(b, "tensordot").shape.size()))
     throw ShapeError(
