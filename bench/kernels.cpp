@@ -226,6 +226,9 @@ int main(int argc, char** argv) {
       suite, "softmax of rows of 16384", {1024, 16384}, [](const sa::Array& x) { return sa::softmax(x, -1); },
       "copy 1024 x 16384");
   add_function(
+      suite, "softmax of rows of 65536, which no cache holds", {256, 65536},
+      [](const sa::Array& x) { return sa::softmax(x, -1); }, "copy 1024 x 16384");
+  add_function(
       suite, "softmax of columns", matrix, [](const sa::Array& x) { return sa::softmax(x, 0); },
       "copy 4096 x 1024");
   add_function(suite, "layer norm", matrix, bench::layer_norm, "copy 4096 x 1024");

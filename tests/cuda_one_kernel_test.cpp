@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <deque>
 #include <future>
@@ -17,6 +18,7 @@
 #include "cuda/program_text.h"
 #include "cuda_fake.h"
 #include "cuda_launches.h"
+#include "cuda_program_texts.h"
 #include "cuda_programs.h"
 #include "document_step.h"
 #include "kernels/program_table.cuh"
@@ -76,77 +78,6 @@ Step call_of(std::shared_ptr<const Program> program, std::int64_t trip) {
 std::shared_ptr<const Program> cuda_program(const program_test::Prepared& prepared) {
   return compiled_for(prepared, cuda::cuda_target()).program;
 }
-
-void replace_all(std::string& text, const std::string& from, const std::string& to) {
-  for (std::size_t at = 0; (at = text.find(from, at)) != text.npos; at += to.size())
-    text.replace(at, from.size(), to);
-}
-
-/// Programs as kernels, compiled together.
-class ProgramTexts {
- public:
-  void add(const std::string& name, std::shared_ptr<const Program> program) {
-    cuda::ProgramText printed = cuda::print_program(*program, cuda::buffer_alignment);
-    const std::string number = std::to_string(programs_.size());
-    std::string text = printed.text;
-    for (int line = 0; line < 2; line++) text.erase(0, text.find('\n') + 1);  // all get the same
-    replace_all(text, "shardarray_loop_", "loop_" + number + "_");
-    replace_all(text, cuda::program_kernel_name, "program_" + number);
-    parts_[programs_.size() % parts_.size()] += text;
-    most_bases_ = std::max(most_bases_, printed.bases);
-    programs_.push_back({name, std::move(program), std::move(printed)});
-  }
-  std::size_t count() const { return programs_.size(); }
-
-  /// Every program's results are those of its launches one by one.
-  void check() {
-    compile();
-    for (std::size_t k = 0; k < programs_.size(); k++) {
-      const Row& row = programs_[k];
-      const auto launches = cuda::launches_of(*row.program);
-      const auto want = outputs_of(
-          *row.program, [&](const std::vector<void*>& bases) { run_launches(launches, bases, {}); });
-      const auto got = outputs_of(*row.program, [&](const std::vector<void*>& bases) { run(k, bases); });
-      const std::string text = difference_of(*row.program, got, want);
-      CHECK_MESSAGE(text.empty(), row.name << ": " << text << "\n" << row.printed.text);
-    }
-  }
-
- private:
-  struct Row {
-    std::string name;
-    std::shared_ptr<const Program> program;
-    cuda::ProgramText printed;
-  };
-  void compile() {
-    const std::string head = "#define SHARDARRAY_PROGRAM_BASES " + std::to_string(most_bases_) +
-                             "\n#include \"kernels/program.cuh\"\n";
-    std::array<std::future<void>, 2> under_way;
-    for (std::size_t k = 0; k < parts_.size(); k++)
-      under_way[k] = std::async(std::launch::async,
-                                [&, k] { objects_[k] = std::make_unique<CompiledText>(head + parts_[k]); });
-    for (std::future<void>& f : under_way) f.get();
-  }
-  void run(std::size_t number, const std::vector<void*>& bases) const {
-    const cuda::ProgramText& printed = programs_[number].printed;
-    REQUIRE(printed.bases >= bases.size());
-    std::vector<std::uint64_t> addresses(1 + most_bases_), scratch(printed.scratch_bytes / 8 + 1, ~0ull);
-    for (std::size_t k = 0; k < bases.size(); k++)
-      addresses[1 + k] = reinterpret_cast<std::uint64_t>(bases[k]);
-    const ProgramBlock tables(printed.tables.size() + 1);
-    std::copy(printed.tables.begin(), printed.tables.end(), tables.data());  // may be none
-    const auto kernel = reinterpret_cast<cuda::HostKernel>(
-        objects_[number % objects_.size()]->symbol("program_" + std::to_string(number)));
-    REQUIRE((kernel != nullptr));
-    kernel({0, 1, 0, 0, device::program_threads}, tables.data(), reinterpret_cast<std::byte*>(scratch.data()),
-           *reinterpret_cast<const device::Bases*>(addresses.data()));
-  }
-
-  std::vector<Row> programs_;
-  std::array<std::string, 2> parts_;  // two compilations: one a core in CI
-  std::array<std::unique_ptr<CompiledText>, 2> objects_;
-  std::size_t most_bases_ = 1;
-};
 
 Sharding over_eight(const P& spec) { return NamedSharding(make_mesh({{"x", 2}, {"y", 4}}), spec); }
 
@@ -219,7 +150,7 @@ TEST_CASE("cuda one kernel: every op, cut over eight devices, gives the bits of 
     Rng rng(seed);
     Arrays given = draw_operands(op, rng);
     const auto f = jit([&op](const Arrays& a) { return op.function(a); });
-    for (int repeat = 0; repeat < (full_scale() ? 8 : 1); repeat++) {
+    for (int repeat = 0; repeat < (full_scale() ? 3 : 1); repeat++) {
       for (Array& a : given) {
         const auto shardings = every_sharding(mesh, a.shape().size());
         a = device_put(a, shardings[rng() % shardings.size()]);

@@ -151,6 +151,14 @@ TEST_CASE("memory: what an option donates in vain is said, as what is moved in v
   CHECK_FALSE(x.is_deleted());
 }
 
+TEST_CASE("memory: of more than 4 KB that is given away in vain something is said, of less nothing") {
+  const auto f = sa::jit([](const Array& v) { return sa::sum(v); }, {.donate = sa::Donate::all});
+  for (const std::int64_t n : {1024, 1025}) {
+    const Array x = sa::block_until_ready(sa::device_put(numbers(n), sa::devices()[0]));
+    CHECK(written([&] { sa::eval(f(x)); }).empty() == (n == 1024));
+  }
+}
+
 TEST_CASE(
     "memory: of temporaries that are given away in vain nothing is said, of names once for each call site") {
   const sa::Sharding rows = sa::NamedSharding(sa::make_mesh({{"i", 8}}), P("i"));

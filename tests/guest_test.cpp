@@ -293,6 +293,12 @@ TEST_CASE("guest process: a small program" * doctest::skip()) {
     CHECK(sa::sum(sa::ones({10 * k}) * 2).item<float>() == static_cast<float>(20 * k));
 }
 
+TEST_CASE("guest process: a program that runs often" * doctest::skip()) {
+  const auto f = sa::jit([](const sa::Array& x) { return sa::tanh(x * 2) + 1; });
+  const sa::Array x = sa::ones({100'000});
+  for (int k = 0; k < 50; k++) CHECK(f(x).block_until_ready().shape() == x.shape());
+}
+
 TEST_CASE("guest: the plug-in is opened beside the library or where the variable says, nowhere else") {
   const fs::path program = own_program();
   CHECK(code_plugin_path() == program.parent_path() / "libshardarray_llvm.so");
@@ -321,6 +327,11 @@ TEST_CASE("guest: the plug-in is opened beside the library or where the variable
   CHECK(contains(nowhere,
                  "Install the plug-in beside the library, with LLVM 19.1, or name its folder in "
                  "SHARDARRAY_PLUGIN_DIR. Programs run in the interpreter.\n"));
+  // Without a word in the environment it is said too, once, when something would be compiled.
+  const Ended untold = run_case("guest process: a program that runs often",
+                                "-u SHARDARRAY_PLUGIN_DIR -u SHARDARRAY_CODEGEN", app + "/program");
+  CHECK(untold.status == 0);
+  CHECK(count_of(untold.text, "Programs run in the interpreter.") == 1);
   const std::string there = run(set + "SHARDARRAY_PLUGIN_DIR=" + folder.path);
   CHECK(contains(there, "PLANTED"));
   CHECK(contains(there, folder.path + "/libshardarray_llvm.so is no plug-in"));

@@ -26,7 +26,7 @@ double linear_quantile(Numbers v, double q) {
   return v[low] + (v[high] - v[low]) * (at - static_cast<double>(low));
 }
 // Elements above 1 stand for NaN.
-Array holed(A x) { return where(x > 1, std::numeric_limits<double>::quiet_NaN(), x); }
+Array with_holes(A x) { return where(x > 1, std::numeric_limits<double>::quiet_NaN(), x); }
 Numbers present(N v) {
   Numbers r;
   std::copy_if(v.begin(), v.end(), std::back_inserter(r), [](double x) { return x <= 1; });
@@ -103,53 +103,53 @@ static void add_statistics(Cases& c) {
 static void add_nan_reductions(Cases& c) {
   const OpInput x = kinked(-2, 2);
   c.push_back(along_rows(
-      "nansum", [](A a) { return nansum(holed(a), 0); }, [](N v) { return sum_of(present(v)); }, x));
+      "nansum", [](A a) { return nansum(with_holes(a), 0); }, [](N v) { return sum_of(present(v)); }, x));
   c.push_back(along_rows(
-      "nanprod", [](A a) { return nanprod(holed(a), 0); },
+      "nanprod", [](A a) { return nanprod(with_holes(a), 0); },
       [](N v) {
         const Numbers p = present(v);
         return std::accumulate(p.begin(), p.end(), 1.0, std::multiplies<>());
       },
       x, true, 5e-6));
   c.push_back(along_rows(
-      "nanmax", [](A a) { return nanmax(holed(a), 0); }, [](N v) { return largest_of(present(v)); }, x, true,
-      0));
+      "nanmax", [](A a) { return nanmax(with_holes(a), 0); }, [](N v) { return largest_of(present(v)); }, x,
+      true, 0));
   c.push_back(along_rows(
-      "nanmin", [](A a) { return nanmin(holed(a), 0); }, [](N v) { return smallest_of(present(v)); }, x, true,
-      0));
+      "nanmin", [](A a) { return nanmin(with_holes(a), 0); }, [](N v) { return smallest_of(present(v)); }, x,
+      true, 0));
   c.push_back(along_rows(
-      "nanmean", [](A a) { return nanmean(holed(a), 0); }, [](N v) { return mean_of(present(v)); }, x));
+      "nanmean", [](A a) { return nanmean(with_holes(a), 0); }, [](N v) { return mean_of(present(v)); }, x));
   c.push_back(along_rows(
-      "nanvar", [](A a) { return nanvar(holed(a), {.axis = 0}, 1); },
+      "nanvar", [](A a) { return nanvar(with_holes(a), {.axis = 0}, 1); },
       [](N v) { return variance_of(present(v), 1); }, x, true, 2e-6));
   c.push_back(along_rows(
-      "nanstd", [](A a) { return nanstd(holed(a), 0); },
+      "nanstd", [](A a) { return nanstd(with_holes(a), 0); },
       [](N v) { return std::sqrt(variance_of(present(v), 0)); }, x, true, 2e-6));
   c.push_back(along_rows(
-      "nanargmax", [](A a) { return nanargmax(holed(a), 0); },
+      "nanargmax", [](A a) { return nanargmax(with_holes(a), 0); },
       [](N v) {
         return static_cast<double>(std::find(v.begin(), v.end(), largest_of(present(v))) - v.begin());
       },
       x, false, 0));
   c.push_back(along_rows(
-      "nanargmin", [](A a) { return nanargmin(holed(a), 0); },
+      "nanargmin", [](A a) { return nanargmin(with_holes(a), 0); },
       [](N v) {
         return static_cast<double>(std::find(v.begin(), v.end(), smallest_of(present(v))) - v.begin());
       },
       x, false, 0));
   const OpInput apart{{}, -2, 2, DType::float32, true, true};
   c.push_back(along_rows(
-      "nanquantile", [](A a) { return nanquantile(holed(a), 0.3, {.axis = 0}); },
+      "nanquantile", [](A a) { return nanquantile(with_holes(a), 0.3, {.axis = 0}); },
       [](N v) { return linear_quantile(present(v), 0.3); }, apart, true, 1e-6));
   c.push_back(along_rows(
       "nanpercentile",
-      [](A a) { return nanpercentile(holed(a), 0, {.axis = 0, .method = QuantileMethod::nearest}); },
+      [](A a) { return nanpercentile(with_holes(a), 0, {.axis = 0, .method = QuantileMethod::nearest}); },
       [](N v) { return smallest_of(present(v)); }, apart, true, 0));
   c.push_back(along_rows(
-      "nanmedian", [](A a) { return nanmedian(holed(a), 0); },
+      "nanmedian", [](A a) { return nanmedian(with_holes(a), 0); },
       [](N v) { return linear_quantile(present(v), 0.5); }, apart, true, 1e-6));
   c.push_back({"nancumprod",
-               [](std::span<const Array> a) { return nancumprod(holed(a[0]), 0); },
+               [](std::span<const Array> a) { return nancumprod(with_holes(a[0]), 0); },
                [](const Hosts& a) {
                  return along(a[0], 0, [](N v) {
                    Numbers r;
@@ -161,7 +161,7 @@ static void add_nan_reductions(Cases& c) {
                true,
                5e-6});
   c.push_back({"nancumsum",
-               [](std::span<const Array> a) { return nancumsum(holed(a[0]), 0); },
+               [](std::span<const Array> a) { return nancumsum(with_holes(a[0]), 0); },
                [](const Hosts& a) {
                  return along(a[0], 0, [](N v) {
                    Numbers r;

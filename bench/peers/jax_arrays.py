@@ -151,6 +151,22 @@ def gru(n):
     return result_of(jax.jit(f), normal(1, (n, batch, inputs)), *weights)
 
 
+def lstm(n):
+    def loss(w, u, x):
+        def step(carry, row):
+            h, c, total = carry
+            gates = jnp.split(row @ w + h @ u, 4, 1)
+            c = jax.nn.sigmoid(gates[0]) * c + jax.nn.sigmoid(gates[1]) * jnp.tanh(gates[2])
+            h = jax.nn.sigmoid(gates[3]) * jnp.tanh(c)
+            return (h, c, total + jnp.mean(jnp.square(h))), None
+
+        start = jnp.zeros((x.shape[1], u.shape[0]))
+        return jax.lax.scan(step, (start, start, 0.0), x)[0][2]
+
+    f = jax.jit(lambda *given: jnp.concatenate(jax.grad(loss, (0, 1))(*given)))
+    return result_of(f, normal(1, (16, 256)) * 0.2, normal(2, (64, 256)) * 0.1, normal(3, (n, 16, 16)))
+
+
 def convolved(x, kernel):
     return jax.lax.conv(x, kernel, (1, 1), "SAME")
 
@@ -209,6 +225,7 @@ ROWS = {
     "cholesky_of_one": cholesky_of_one,
     "attention": attention,
     "gru": gru,
+    "lstm": lstm,
     "conv": conv,
     "conv_gradients": conv_gradients,
     "random_bits": random_bits,

@@ -45,6 +45,7 @@ class Row:
     seconds: float = 0  # or our time
     part_ratio: float = 0  # beside JAX of each part of a row that has several; `ratio` is the sum's
     precision: str = "f32"  # of products
+    busy: bool = False  # beside processes that compute all the time, two for each core
 
     def aims(self):
         """Peer -> the ratio aimed at."""
@@ -111,11 +112,13 @@ ROWS = [
     ],
     Row("GRU, 200 steps of 32 x 256", "gru", 200, ratio=1),
     Row("GRU, 10,000 steps of 32", "gru", 10**4, ratio=1),
+    Row("gradients of an LSTM, 200 steps", "lstm", 200, ratio=1),
+    Row("gradients of an LSTM, 200 steps, every core busy", "lstm", 200, ratio=1, busy=True),
     Row("conv 3x3 of 32 x 64 x 32 x 32 to 64", "conv", 32, ratio=1, torch_ratio=1.2),
     Row("gradients of that conv", "conv_gradients", 32, ratio=1),
     Row("random bits 1e7", "random_bits", 10**7, ratio=1 / 8),
     Row("random normal 1e7", "random_normal", 10**7, ratio=1 / 8),
-    Row("MLP 8 x 512 step, batch 256, SGD", "mlp", ratio=0.9),
+    Row("MLP 8 x 512 step, batch 256, SGD", "mlp", ratio=0.9, torch_ratio=0.9),
     Row("transformer step", "transformer"),
     Row("cold seed step, 8 devices", "seed_step", devices=8, cold=True, seconds=60e-3),
     Row("cold seed step, 1 device", "seed_step", cold=True, seconds=60e-3),

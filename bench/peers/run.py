@@ -19,6 +19,7 @@ measured on the machine on which the aims were set.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import platform
@@ -54,6 +55,18 @@ def run_side(name, command, variables):
         lines = done.stderr.strip().splitlines() or [f"ended with status {done.returncode}"]
         raise Failure(f"{name}: {lines[-1]}")
     return json.loads(done.stdout.splitlines()[-1])
+
+
+@contextlib.contextmanager
+def load(processes):
+    """So many that compute all the time."""
+    started = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(processes)]
+    try:
+        yield started
+    finally:
+        for p in started:
+            p.kill()
+            p.wait()
 
 
 def same(ours, theirs, tolerance):
@@ -168,7 +181,8 @@ def measure(row, bench, peers, o):
     rounds = {side: [] for side in sides}
     for k in range(o.rounds):
         for side in list(sides) if k % 2 == 0 else reversed(sides):
-            rounds[side].append(run_side(NAMES.get(side, side), *sides[side]))
+            with load(2 * os.cpu_count() if row.busy else 0):
+                rounds[side].append(run_side(NAMES.get(side, side), *sides[side]))
     parts = {side: by_part(runs) for side, runs in rounds.items()}
     for side in peers:
         check_values(parts["ours"], parts[side], side, TOLERANCE[row.precision])

@@ -325,6 +325,12 @@ class Runs(unittest.TestCase):
                 },
             )
 
+    def test_the_load_beside_a_row_ends_with_it(self):
+        self.assertTrue([r for r in rows.ROWS if r.busy])
+        with run.load(2) as started:
+            self.assertEqual([p.poll() for p in started], [None, None])
+        self.assertEqual([p.poll() for p in started], [-9, -9])
+
     def test_precisions_are_rows_of_their_own(self):
         # What rounding to TF32 explains is an error of float32.
         sides = {**self.sides, "jax": [result(4e-3, 1.001)]}
