@@ -6,8 +6,7 @@
 namespace shardarray {
 
 const ReshardPath& Reshards::of(const Layout* from, const Layout* to, const Type& t) {
-  static const ReshardPath stays;
-  if (from == to) return stays;
+  if (from == to) return stays_;
   const auto size = static_cast<std::int64_t>(itemsize(t.dtype));
   const std::array<std::int64_t, 3> head{reinterpret_cast<std::int64_t>(from),
                                          reinterpret_cast<std::int64_t>(to), size};

@@ -17,6 +17,7 @@ class Reshards {
 
  private:
   const CostModel& model_;
+  const ReshardPath stays_;  // of what is there
   std::unordered_map<std::string, ReshardPath> known_;
 };
 
