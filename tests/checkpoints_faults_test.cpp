@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "files_helpers.h"
 #include "messages.h"
@@ -35,6 +36,38 @@ TEST_CASE("checkpoints: a full disk leaves what was there") {
   CHECK_MESSAGE(text.find("cannot be written") != std::string::npos, text);
   CHECK(folder.count() == 1);
   CHECK(array_equal(checkpoints::restore(folder.path, zeros({1000})), ones({1000})));
+}
+
+TEST_CASE("checkpoints: a disk of 1 MiB" * doctest::skip()) {
+  set_cpu_device_count(8);
+  const std::string folder = std::getenv("SHARDARRAY_TEST_FOLDER");
+  const Array small = ones({1000}), large = random::bits(random::key(0), {1 << 20});
+  checkpoints::save(folder, 1, small);
+  const auto filled = [&](const auto& save) {
+    const std::string text = said_of(folder, save);
+    CHECK_MESSAGE(text.find("cannot be written beyond byte") != std::string::npos, text);
+    CHECK_MESSAGE(text.find("(No space left on device)") != std::string::npos, text);
+    CHECK(std::distance(std::filesystem::directory_iterator(folder), {}) == 1);
+  };
+  filled([&] { checkpoints::save(folder, 2, large); });
+  filled([&] { checkpoints::async_save(folder, 1, large).wait(); });
+  CHECK(array_equal(checkpoints::restore(folder, zeros({1000})), small));
+  checkpoints::save(folder, 2, small);
+  CHECK(checkpoints::latest(folder) == 2);
+}
+
+TEST_CASE("checkpoints: where a disk has no space there is what was there") {
+  const TemporaryFolder folder;
+  const std::string mounted = fmt::format("mount -t tmpfs -o size=1m none '{}'", folder.path);
+  if (std::system(fmt::format("unshare -rm {} 2>/dev/null", mounted).c_str()) != 0) {
+    MESSAGE("SKIPPED: no disk of 1 MiB can be mounted here");
+    return;
+  }
+  const std::string command = fmt::format(
+      "unshare -rm sh -c \"{} && SHARDARRAY_TEST_FOLDER='{}' '{}' --no-intro --no-skip "
+      "--test-case='checkpoints: a disk of 1 MiB' >&2\"",
+      mounted, folder.path, own_program().string());
+  CHECK(std::system(command.c_str()) == 0);
 }
 
 TEST_CASE("checkpoints: saves without an end" * doctest::skip()) {
@@ -79,18 +112,27 @@ TEST_CASE("checkpoints: whatever ends a save leaves whole ones") {
   set_cpu_device_count(8);
   const TemporaryFolder folder;
   std::int64_t last = 0;
-  for (int round = 0; round < (full_scale() ? 2000 : is_sanitized() ? 2 : 6); round++) {
+  int in_a_save = 0;
+  for (int round = 0; full_scale() ? in_a_save < 2000 : round < (is_sanitized() ? 2 : 6); round++) {
+    REQUIRE(round < 10'000);
     const std::string command = fmt::format(
         "SHARDARRAY_TEST_FOLDER='{}' timeout -s KILL {} '{}' --no-intro --no-skip "
         "--test-case='checkpoints: saves without an end' >/dev/null 2>&1",
         folder.path, 0.1 + 0.013 * (round % 17), own_program().string());
     (void)!std::system(command.c_str());
-    for (const std::int64_t step : checkpoints::steps(folder.path)) {
+    std::vector<std::filesystem::path> unfinished;
+    for (const auto& entry : std::filesystem::directory_iterator(folder.path))
+      if (entry.path().filename().string().starts_with(".step_")) unfinished.push_back(entry.path());
+    in_a_save += unfinished.empty() ? 0 : 1;
+    for (const auto& path : unfinished) std::filesystem::remove_all(path);
+    for (const std::int64_t step : checkpoints::steps(folder.path))
       CHECK(array_equal(checkpoints::restore(folder.path, zeros({50'000}, int32), {.step = step}),
                         full({50'000}, step, int32)));
-      last = std::max(last, step);
-    }
+    const std::int64_t latest = checkpoints::latest(folder.path).value_or(0);
+    CHECK(latest >= last);  // none is lost
+    last = latest;
   }
+  if (full_scale()) MESSAGE(in_a_save << " programs were killed in a save, the last one of step " << last);
   CHECK(checkpoints::steps(folder.path).size() <= 4);  // one more where it ended before older ones went
   CHECK(last > 0);
 }

@@ -299,10 +299,10 @@ TEST_CASE("edges: errors name the place and the remedy") {
               right = sa::device_put(
                   numbers({8}), sa::NamedSharding(sa::Mesh({{4}, {d[4], d[5], d[6], d[7]}}, {"i"}), P("i")));
   CHECK(message([&] { sa::jit([](const Array& a, const Array& b) { return a + b; })(left, right); }) ==
-        "jit: Received incompatible devices for jitted computation. Got argument 0 with shape f32[8] with "
+        "jit: Received incompatible devices for jitted computation. Got argument 0 with shape f32[8@i] with "
         "device ids [0, 1, 2, 3] on "
         "platform " +
-            d[0].platform + " and argument 1 with shape f32[8] with device ids [4, 5, 6, 7] on platform " +
+            d[0].platform + " and argument 1 with shape f32[8@i] with device ids [4, 5, 6, 7] on platform " +
             d[0].platform +
             ". All "
             "committed arrays, constraints "

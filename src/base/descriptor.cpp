@@ -1,5 +1,6 @@
 #include "base/descriptor.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -41,6 +42,11 @@ bool write_all(int file, std::span<const char> bytes) {
     bytes = bytes.subspan(static_cast<std::size_t>(n));
   }
   return true;
+}
+
+void sync_folder(const std::string& folder) {
+  const Descriptor opened(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (opened) (void)fsync(opened.get());
 }
 
 std::string unfinished_name(const std::string& name) {

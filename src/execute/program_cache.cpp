@@ -66,11 +66,13 @@ std::vector<Claim> claims(const FlatGraph& g, std::span<const ValueRef> leaves,
   for (std::size_t k = 0; k < leaves.size(); k++) {
     const Type& t = g.types[static_cast<std::size_t>(g.inputs[k])];
     if (!is_bound(*leaves[k])) continue;
+    const Layout& layout = *leaves[k]->layout;
+    const std::string type = type_string(t.dtype, t.shape, layout, mesh_of(leaves[k]->sharding));
     const std::string name =
         k < names.size() && !names[k].empty()
-            ? fmt::format("argument {} with shape {}", names[k], to_string(t))
-            : fmt::format("{} {}", names.empty() ? "an array" : "a captured array", to_string(t));
-    c.push_back({leaves[k]->layout->order(), name, static_cast<double>(num_elements(t.shape))});
+            ? fmt::format("argument {} with shape {}", names[k], type)
+            : fmt::format("{} {}", names.empty() ? "an array" : "a captured array", type);
+    c.push_back({layout.order(), name, static_cast<double>(num_elements(t.shape))});
   }
   for (const Constraint& x : constraints_of(g)) {
     double tiles = 1;

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <stdexcept>
@@ -64,6 +65,19 @@ Bits plan(const sa::Mesh& mesh) {
   return {text.begin(), text.end()};
 }
 
+// Each process makes the rows of its own devices.
+std::vector<Bits> batches(const sa::Mesh& mesh) {
+  std::vector<Bits> r;
+  for (const auto& [rows, names] :
+       sa::data::loader(std::tuple(platform_test::numbers({40, 6}), sa::arange(40.0f)),
+                        {.batch = 16, .seed = 3, .sharding = sa::NamedSharding(mesh, P("x"))})
+           .epoch(2)) {
+    r.push_back(everywhere(rows));
+    r.push_back(everywhere(names));
+  }
+  return r;
+}
+
 int programs() {
   const sa::reproducible same_bits(true);
   const sa::Mesh mesh = platform_test::mesh_of(sa::devices());
@@ -72,6 +86,7 @@ int programs() {
   print("scans", {scans(mesh)});
   print("scans in one process", {scans(sa::Mesh({{2}, {sa::devices()[0], sa::devices()[1]}}, {"x"}))});
   print("maps", {maps(mesh)});
+  print("batches", batches(mesh));
   print("plan", {plan(mesh)});
   const auto all = sa::gather_from_processes(sa::full({2}, sa::process_index()));
   bool good = all.size() == static_cast<std::size_t>(sa::process_count());
@@ -166,6 +181,17 @@ int check_trained() {
   return good ? 0 : 1;
 }
 
+/// What needs no devices, where none can be had.
+int look_at_checkpoints() {
+  const auto latest = sa::checkpoints::latest(test_folder());
+  const sa::checkpoints::Metadata m = sa::checkpoints::metadata(test_folder());
+  const auto [shape, dtype] = m.arrays.at("[0][1]");
+  std::printf("step %lld of %zu, %zu arrays, one [%lld,%lld] %s\n", static_cast<long long>(*latest),
+              sa::checkpoints::steps(test_folder()).size(), m.arrays.size(), static_cast<long long>(shape[0]),
+              static_cast<long long>(shape[1]), dtype == sa::float32 ? "float32" : "wrong");
+  return 0;
+}
+
 /// Replicas on the devices of all processes, of which the one on device `bad` is another.
 Array replicas(int bad) {
   std::vector<Array> pieces;
@@ -245,6 +271,37 @@ int save_without_space() {
     setrlimit(RLIMIT_FSIZE, &small);
   }
   sa::checkpoints::save(test_folder(), 100, rows(10'000));
+  return 0;
+}
+
+/// Bytes of files that are being written into checkpoints of the folder.
+std::uintmax_t unfinished_bytes() {
+  std::uintmax_t bytes = 0;
+  std::error_code ignored;
+  for (std::filesystem::recursive_directory_iterator at(test_folder(), ignored), end; at != end;
+       at.increment(ignored))
+    if (at->path().filename().string().starts_with(".shardarray")) bytes += at->file_size(ignored);
+  return bytes;
+}
+/// The last process is killed in the middle of what it writes.
+int killed_in_save() {
+  if (sa::process_index() == sa::process_count() - 1)
+    std::thread([] {
+      while (unfinished_bytes() == 0) {}
+      std::raise(SIGKILL);
+    }).detach();
+  sa::checkpoints::save(test_folder(), 102, rows(1 << 22));
+  return 0;
+}
+/// The last process cannot open what the others read.
+int restore_without_files() {
+  const Array saved = rows(16);
+  sa::checkpoints::save(test_folder(), 103, saved);
+  if (sa::process_index() == sa::process_count() - 1) {
+    const rlimit few{8, 8};
+    setrlimit(RLIMIT_NOFILE, &few);
+  }
+  (void)sa::checkpoints::restore(test_folder(), saved, {.step = 103});
   return 0;
 }
 
@@ -344,11 +401,14 @@ int main(int argc, char** argv) {
     if (word == "programs") return programs();
     if (word == "save") return save_checkpoint();
     if (word == "restore") return restore_checkpoints();
+    if (word == "look") return look_at_checkpoints();
     if (word == "replicas") return compare_replicas();
     if (word == "train") return train(argv[2]);
     if (word == "check_trained") return check_trained();
     if (word == "save_without_space") return save_without_space();
     if (word == "save_other_tree") return save_other_tree();
+    if (word == "killed_in_save") return killed_in_save();
+    if (word == "restore_without_files") return restore_without_files();
     work(word);
     std::printf("process %d of %d is through\n", sa::process_index(), sa::process_count());
     return 0;

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -56,6 +55,19 @@ void remove_old_leavings(const std::string& folder) {
   for (const std::string& path : old) give_up(path);
 }
 
+// Makes it, with the folders that it is in; the disk has their names when this returns.
+void make_folder(const char* function, const std::string& folder) {
+  std::vector<fs::path> fresh;
+  std::error_code failed;
+  for (fs::path at = fs::absolute(folder, failed);
+       !failed && at.has_relative_path() && !fs::exists(at, failed); at = at.parent_path())
+    fresh.push_back(at);
+  fs::create_directories(folder, failed);
+  if (failed)
+    files::fail(function, folder, fmt::format("cannot be made ({})", failed.message()), untouched_advice);
+  for (const fs::path& made : fresh) sync_folder(made.parent_path());
+}
+
 }  // namespace
 
 std::string path_of(const std::string& folder, std::int64_t step) {
@@ -103,16 +115,14 @@ bool is_one_folder(const std::string& a, const std::string& b) {
 }
 
 std::string begin_unfinished(const char* function, const std::string& folder, std::int64_t step) {
-  std::error_code failed;
-  fs::create_directories(folder, failed);
-  if (failed)
-    files::fail(function, folder, fmt::format("cannot be made ({})", failed.message()), untouched_advice);
+  make_folder(function, folder);
   const std::string target = path_of(folder, step);
   if (is_foreign(target))
     files::fail(function, target, "is no checkpoint, but has the name of one",
                 "Only checkpoints are replaced. Move it away.");
   remove_old_leavings(folder);
   std::string name = unfinished_name(fmt::format("{}/.step_{:08}", folder, step));
+  std::error_code failed;
   if (!fs::create_directory(name, failed) || failed)
     files::fail(function, name, fmt::format("cannot be made ({})", failed.message()), untouched_advice);
   return name;
@@ -138,9 +148,8 @@ void finish(const char* function, const std::string& unfinished, const std::stri
   if (done != 0)
     files::fail(function, target, fmt::format("cannot be named so ({})", std::strerror(errno)),
                 untouched_advice);
-  const Descriptor parent(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (parent) (void)fsync(parent.get());  // the name; a folder that cannot be read cannot be asked
-  if (replaces) give_up(unfinished);      // what was exchanged for it
+  sync_folder(folder);
+  if (replaces) give_up(unfinished);  // what was exchanged for it
   if (keep == 0) return;
   std::vector<std::int64_t> all = steps_in(function, folder);
   std::erase_if(all, [&](std::int64_t s) { return s > step; });

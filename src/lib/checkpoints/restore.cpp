@@ -9,6 +9,7 @@
 #include "base/sizes.h"
 #include "execute/evaluate.h"
 #include "execute/host_stream.h"
+#include "lib/checkpoints/attempt.h"
 #include "lib/checkpoints/folder.h"
 #include "lib/checkpoints/index.h"
 #include "lib/files/safetensors.h"
@@ -222,7 +223,13 @@ namespace detail {
 void restore_tree(const std::string& folder, const SavedTree& tree, const RestoreOptions& options, Where w) {
   constexpr const char* function = "checkpoints::restore";
   const Site site(w, function);
-  shardarray::detail::with_memory(function, 0, [&] { restore_leaves(function, folder, tree, options); });
+  shardarray::detail::with_memory(function, 0, [&] {
+    const Attempt restored(function, [&] {
+      restore_leaves(function, folder, tree, options);
+      return nullptr;
+    });
+    (void)restored.agreed(function, other_processes(), "arrays are restored");
+  });
 }
 
 }  // namespace detail

@@ -19,6 +19,7 @@
 
 #include "base/descriptor.h"
 #include "execute/constraint.h"
+#include "lib/checkpoints/attempt.h"
 #include "lib/checkpoints/folder.h"
 #include "lib/checkpoints/index.h"
 #include "lib/files/named.h"
@@ -146,46 +147,6 @@ std::set<CheckpointSave*>& under_way() {
 
 }  // namespace
 
-/// What `work` gives, for the others: or what went wrong in it, which is kept for this process.
-class SaveAttempt {
- public:
-  SaveAttempt() = default;
-  template <class Work> SaveAttempt(const char* function, const Work& work) {
-    try {
-      said_ = {{"done", work()}};
-    } catch (const Error& e) {
-      fail(e.text());
-    } catch (const std::exception& e) {  // the others would wait for this process
-      fail(fmt::format("{}: {}", function, e.what()));
-    }
-  }
-  bool has_failed() const { return failure_ != nullptr; }
-  /// What all processes say. What went wrong in one is thrown in all.
-  std::vector<json> agreed(const char* function, Processes* all, const char* what) const {
-    std::vector<json> r{said_};
-    if (all != nullptr) {
-      r.clear();
-      const std::string mine = said_.dump(-1, ' ', false, json::error_handler_t::replace);
-      for (const std::string& text : all->all_gather(fmt::format("{}: {}", function, what), mine))
-        r.push_back(json::parse(text));
-    }
-    if (failure_) std::rethrow_exception(failure_);
-    for (std::size_t p = 0; p < r.size(); p++)
-      if (r[p].contains("error"))
-        throw IoError(fmt::format("{} (in process {})", r[p]["error"].get<std::string>(), p));
-    for (json& x : r) x = std::move(x["done"]);
-    return r;
-  }
-
- private:
-  void fail(const std::string& text) {
-    failure_ = std::current_exception();
-    said_ = {{"error", text}};
-  }
-  json said_ = {{"done", nullptr}};
-  std::exception_ptr failure_;
-};
-
 /// An unfinished checkpoint, which is removed unless it is named.
 class UnfinishedCheckpoint {
  public:
@@ -208,7 +169,7 @@ class CheckpointSave {
   CheckpointSave(const char* function, const std::string& folder, std::int64_t step, const SavedTree& tree,
                  const SaveOptions& o, bool beside)
       : function_(function), folder_(folder), step_(step), keep_(o.keep) {
-    const SaveAttempt begun(function, [&] {
+    const Attempt begun(function, [&] {
       check(tree);
       if (index_ == 0) unfinished_.emplace(begin_unfinished(function, folder_, step));
       return json{{"folder", index_ == 0 ? unfinished_->path() : ""}, {"arrays", arrays_of(tree)}};
@@ -216,7 +177,7 @@ class CheckpointSave {
     const std::vector<json> all = begun.agreed(function, all_, "a folder is made");
     at_ = all[0]["folder"];
     const std::vector<bool> global = global_arrays(tree, all);
-    written_ = SaveAttempt(function, [&] {
+    written_ = Attempt(function, [&] {
       own_ = own_pieces(tree, global, index_, file_of(index_), beside);
       files::evaluate_named(function, own_.arrays);
       return nullptr;
@@ -241,20 +202,20 @@ class CheckpointSave {
   /// What goes wrong is thrown by name().
   void write() {
     if (!written_.has_failed())
-      written_ = SaveAttempt(function_, [&] { return write_pieces(function_, own_, at_, file_of(index_)); });
+      written_ = Attempt(function_, [&] { return write_pieces(function_, own_, at_, file_of(index_)); });
     own_.arrays.clear();  // their memory
   }
   /// Whether all processes say so; together, as often as wanted: none of them is silent for long.
   bool are_all_done(bool mine) const {
     const auto all =
-        SaveAttempt(function_, [&] { return mine; }).agreed(function_, all_, "pieces are being written");
+        Attempt(function_, [&] { return mine; }).agreed(function_, all_, "pieces are being written");
     return std::all_of(all.begin(), all.end(), [](const json& done) { return done.get<bool>(); });
   }
   /// All processes together, when each has written.
   void name() {
     try {
       const std::vector<json> said = written_.agreed(function_, all_, "pieces are written");
-      const SaveAttempt named(function_, [&] {
+      const Attempt named(function_, [&] {
         if (index_ == 0) name_as_first(said);
         return nullptr;
       });
@@ -331,7 +292,7 @@ class CheckpointSave {
   std::string at_;                                  // its path
   OwnPieces own_;
   Index pieces_of_all_;
-  SaveAttempt written_;
+  Attempt written_;
   std::uint64_t number_ = 0;
   bool is_replaced_ = false;  // under naming()
 };

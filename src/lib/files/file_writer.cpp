@@ -77,9 +77,7 @@ void FileWriter::commit(bool durable) {
   if (!file_.close() || std::rename(unfinished_.c_str(), target_.c_str()) != 0)
     fail_by_errno("cannot be written");
   unfinished_.clear();
-  if (!durable) return;
-  const Descriptor folder(open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (folder) (void)fsync(folder.get());  // the name; a folder that cannot be read cannot be asked
+  if (durable) sync_folder(folder_of(target_));
 }
 
 }  // namespace shardarray::files

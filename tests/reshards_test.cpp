@@ -1,0 +1,140 @@
+// Random pairs of placements, of meshes that have the devices in different orders: what moves is what the target's pieces lack, it fits
+// into the memory of both ends, a plan is always the same, and more data never moves less.
+#include <map>
+#include <random>
+
+#include "program_of.h"
+#include "scale.h"
+
+namespace reshards_test {
+
+namespace sa = shardarray;
+using namespace program_test;
+
+namespace {
+
+/// Eight devices on one to three axes, every other time in an order of their own.
+sa::Mesh random_mesh(std::mt19937& random) {
+  const std::vector<Shape> all{{8}, {2, 4}, {4, 2}, {2, 2, 2}};
+  const Shape& shape = all[random() % all.size()];
+  std::vector<sa::Device> devices = sa::devices();
+  if (random() % 2 == 0) std::shuffle(devices.begin(), devices.end(), random);
+  std::vector<std::string> names{"x", "y", "z"};
+  names.resize(shape.size());
+  return sa::Mesh({shape, devices}, names);
+}
+
+/// Every axis along a dimension or along none.
+sa::Sharding random_place(std::mt19937& random, const sa::Mesh& mesh, std::size_t rank) {
+  std::vector<std::vector<std::string>> dims(rank);
+  std::vector<std::string> names = mesh.axis_names();
+  std::shuffle(names.begin(), names.end(), random);
+  for (const std::string& name : names)
+    if (const std::size_t d = random() % (rank + 1); d < rank) dims[d].push_back(name);
+  std::vector<sa::SpecEntry> entries;
+  for (const auto& d : dims)
+    entries.push_back(d.empty() ? sa::SpecEntry(sa::none) : sa::SpecEntry(sa::AxisNames{d}));
+  return sa::NamedSharding(mesh, sa::PartitionSpec(std::move(entries)));
+}
+
+/// The elements of each device's piece: as [first, end) in each dimension.
+using Boxes = std::map<int, std::vector<std::pair<std::int64_t, std::int64_t>>>;
+Boxes boxes_of(const Array& x) {
+  Boxes r;
+  for (const sa::Shard& s : x.addressable_shards())
+    for (std::size_t d = 0; d < s.index.size(); d++)
+      r[s.device.id].emplace_back(s.index[d].start, s.index[d].start + s.data.shape()[d]);
+  return r;
+}
+std::int64_t most_elements(const Boxes& boxes) {
+  std::int64_t most = 0;
+  for (const auto& [device, box] : boxes) {
+    std::int64_t n = 1;
+    for (const auto& [first, end] : box) n *= end - first;
+    most = std::max(most, n);
+  }
+  return most;
+}
+/// What the device that lacks most of its target lacks.
+std::int64_t most_missing(const Boxes& from, const Boxes& to) {
+  std::int64_t most = 0;
+  for (const auto& [device, box] : to) {
+    std::int64_t all = 1, has = 1;
+    for (std::size_t d = 0; d < box.size(); d++) {
+      const auto [first, end] = from.at(device)[d];
+      all *= box[d].second - box[d].first;
+      has *= std::max<std::int64_t>(0, std::min(end, box[d].second) - std::max(first, box[d].first));
+    }
+    most = std::max(most, all - has);
+  }
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE("reshards: random pairs of placements move what the target lacks, in the memory of both") {
+  sa::set_cpu_device_count(8);
+  std::mt19937 random(11);
+  for (int pair = 0; pair < (sa::testing::full_scale() ? 2000 : 150); pair++) {
+    const std::size_t rank = 1 + random() % 3;
+    Shape shape;
+    for (std::size_t d = 0; d < rank; d++) shape.push_back(1 + static_cast<std::int64_t>(random() % 17));
+    const sa::Sharding from = random_place(random, random_mesh(random), rank),
+                       to = random_place(random, random_mesh(random), rank);
+    CAPTURE(pair);
+    CAPTURE(sa::to_string(shape));
+    CAPTURE(from.to_string());
+    CAPTURE(to.to_string());
+    const Array x = placed(shape, from), wanted = sa::device_put(numbers(shape), to);
+    const auto f = sa::jit([&](const Array& v) { return sa::reshard(v, to); });
+    const sa::Explanation e = sa::explain(f, x);
+    CAPTURE(e.to_string());
+    const Boxes source = boxes_of(x), target = boxes_of(wanted);
+    CHECK(bytes_received(e) == 4 * most_missing(source, target));
+    CHECK(e.transfers().size() <= 1);
+    constexpr std::int64_t whole_lines = 2 * 64;  // of memory, of both
+    CHECK(e.peak_bytes_per_device <= 4 * (most_elements(source) + most_elements(target)) + whole_lines);
+    // Sizes that all axes cut evenly: where they do not, 5 elements may move and 40 need not.
+    Shape even = shape;
+    for (std::int64_t& n : even) n *= 8;
+    Shape more = even;
+    more[random() % rank] *= 2;
+    const auto of = [&](const Shape& s) {
+      return sa::explain(f, sa::shape_dtype_struct(s, sa::float32, from));
+    };
+    CHECK(bytes_received(of(more)) >= bytes_received(of(even)));
+    CHECK(of(more).peak_bytes_per_device >= of(even).peak_bytes_per_device);
+    check_received(f, x);
+    const Array got = f(x);
+    CHECK(boxes_of(got) == target);
+    CHECK(values(got) == values(wanted));
+  }
+}
+
+// Each is planned twice: what a plan needs is in memory of other addresses then.
+TEST_CASE("reshards: the same program has the same plan") {
+  sa::set_cpu_device_count(8);
+  std::mt19937 random(12);
+  for (int n = 0; n < (sa::testing::full_scale() ? 300 : 40); n++) {
+    const sa::Mesh mesh = random_mesh(random);
+    const Shape a{16, 8}, b{8, 24};
+    const sa::Sharding at = random_place(random, mesh, 2), bt = random_place(random, mesh, 2),
+                       ct = random_place(random, mesh, 2);
+    const auto plan = [&] {
+      return sa::explain(
+                 [&](const Array& x, const Array& y) {
+                   const Array z = sa::matmul(x, y);
+                   const Array w = sa::softmax(sa::roll(z, 1, 0) + sa::cumsum(sa::flip(z, 1), 0));
+                   return std::pair(sa::reshard(w, ct), sa::sum(sa::pad(w, {{1, 1}, {0, 2}}), {.axis = 0}));
+                 },
+                 sa::shape_dtype_struct(a, sa::float32, at), sa::shape_dtype_struct(b, sa::float32, bt))
+          .to_string();
+    };
+    const std::string first = plan();
+    std::vector<std::string> held;  // addresses that are free now and then
+    for (int k = 0; k < 50; k++) held.emplace_back(100 + 37 * k, 'x');
+    CHECK(plan() == first);
+  }
+}
+
+}  // namespace reshards_test
