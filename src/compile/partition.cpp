@@ -14,7 +14,8 @@ namespace shardarray {
 
 namespace {
 
-constexpr int kMostTrials = 3;             // of one kind of search; later ones hardly ever find more
+constexpr int kMostTrials = 3;  // of one kind of search; later ones hardly ever find more
+constexpr std::size_t kMostDecided = 64, kMostDetours = 24, kMostPlaces = 8;  // of programs that are planned soon
 constexpr double kOneMoreTransfer = 4096;  // bytes for which a plan may have one more: about a microsecond
 
 double price_of(const std::vector<Transfer>& transfers, const CostModel& cost) {
@@ -83,33 +84,50 @@ static Partition best_of_trials(FlatGraph& g, const CompileInput& in, Propagatio
     FlatGraph graph;
     Preferences by;
     StrategySearch* search;
+    std::vector<int> detours = {};
   };
   Reshards reshards(in.cost);
   const std::vector<Making> how = makings(g, propagation.rules);
   const Uses uses(g);
   std::list<StrategySearch> searches;
   std::optional<Plan> best;
+  const auto is_better = [&](const Trial& t) {
+    return price_of(t, in.cost) < price_of(best->trial, in.cost) * (1 - 1e-9);
+  };
   bool goes_on = true;
   for (const Freedom freedom : {Freedom::none, Freedom::roaming, Freedom::sharing}) {
     StrategySearch& search = searches.emplace_back(propagation.sub_axes, reshards, freedom);
     Preferences renewed = propagation.preferences;
     for (int k = 0; k < kMostTrials && goes_on; k++) {
       FlatGraph h = g;
-      Trial t = place_nodes(h, in, propagation, how, uses, renewed, search, false);
+      Trial t = place_nodes(h, in, propagation, how, uses, {&renewed, &search});
       Plan now{std::move(t), std::move(h), renewed, &search};
       const bool is_first = !best, is_new = renew(renewed, now.trial, g, propagation.sub_axes);
       if (is_first) goes_on = may_choose(g, now.trial.partition);
-      if (is_first || price_of(now.trial, in.cost) < price_of(best->trial, in.cost) * (1 - 1e-9))
-        best = std::move(now);
+      if (is_first || is_better(now.trial)) best = std::move(now);
       if (is_first && goes_on)
         for (Preferences* p : {&propagation.preferences, &renewed})
           place_outputs(*p, best->trial.partition, g, propagation.sub_axes);
       if (!is_new) break;
     }
   }
+  // A node that takes a dearer way may spare those behind it more.
+  const std::vector<int> decided = best->trial.decided;
+  if (goes_on && decided.size() > 1 && decided.size() <= kMostDecided)
+    for (std::size_t k = 0; k < std::min(decided.size() * kMostPlaces, kMostDetours); k++) {
+      std::vector<int> detours = best->detours;
+      detours.insert(detours.end(), 1 + k / decided.size(), decided[k % decided.size()]);
+      FlatGraph h = g;
+      Trial t = place_nodes(h, in, propagation, how, uses, {&best->by, best->search, detours});
+      if (!is_better(t)) continue;
+      best->trial = std::move(t);
+      best->graph = std::move(h);
+      best->detours = std::move(detours);
+    }
   if (in.tells_runner_ups) {  // which takes a search more for whatever moves: of the best plan alone
     best->graph = g;
-    best->trial = place_nodes(best->graph, in, propagation, how, uses, best->by, *best->search, true);
+    best->trial =
+        place_nodes(best->graph, in, propagation, how, uses, {&best->by, best->search, best->detours, true});
   }
   g = std::move(best->graph);
   best->trial.partition.price = price_of(best->trial, in.cost);

@@ -33,23 +33,22 @@ namespace {
 class Partitioner {
  public:
   Partitioner(FlatGraph& g, const CompileInput& in, const Propagation& propagation,
-              const std::vector<Making>& makings, const Uses& uses, const Preferences& preferences,
-              StrategySearch& search, bool tells)
+              const std::vector<Making>& makings, const Uses& uses, const Placing& how)
       : g_(g),
         in_(in),
         sub_axes_(propagation.sub_axes),
-        search_(search),
-        tells_(tells),
+        search_(*how.search),
+        how_(how),
         rules_(propagation.rules),
-        preferences_(preferences),
+        preferences_(*how.preferences),
         makings_(makings),
         uses_(uses),
-        values_(p_, in, search.reshards()) {
+        values_(p_, in, search_.reshards()) {
     p_.of_value.assign(g.types.size(), -1);
     p_.forwards = !in.is_run;
     asked_.assign(g.types.size(), false);
     needed_.resize(g.types.size());
-    wanted_ = wanted_summands(g, preferences);
+    wanted_ = wanted_summands(g, preferences_);
   }
 
   Trial run() {
@@ -63,7 +62,8 @@ class Partitioner {
       p_.outputs.push_back(output(g_.outputs[k], preferences_.outputs[k]));
     p_ = used_steps(std::move(p_), g_);
     if (compose_boxes(p_, g_)) p_ = used_steps(std::move(p_), g_);
-    Trial t{std::move(p_), work_, {}};
+    Trial t{std::move(p_), work_, {}, std::move(movers_)};
+    t.decided.insert(t.decided.end(), others_.begin(), others_.end());
     for (const auto& needed : needed_) t.needed.push_back(needed.size() == 1 ? needed[0] : nullptr);
     return t;
   }
@@ -162,7 +162,8 @@ class Partitioner {
   }
 
   void emit_by_cost(int i, const Strategy& d) {
-    if (tells_ || d.narrowed > 0) p_.notes[i] = note_on(i, d);
+    (d.moved > 0 ? movers_ : others_).push_back(i);
+    if (how_.tells || d.narrowed > 0) p_.notes[i] = note_on(i, d);
     if (at(g_.nodes, i).modes->policy != Policy::strict) return emit(i, d);
     const Text others = [&] { return other_ways(state_of(i), d, search_, in_); };
     emit(i, d, &others);
@@ -171,7 +172,7 @@ class Partitioner {
   std::string note_on(int i, const Strategy& d) {
     const std::string narrowed =
         d.narrowed > 0 ? fmt::format("not all of {:.0f} strategies compared", d.narrowed) : "";
-    if (!tells_) return narrowed;
+    if (!how_.tells) return narrowed;
     const NodeState s = state_of(i);
     const auto [it, fresh] = runner_ups_.try_emplace(key_of(s));
     if (fresh) it->second = runner_up(s, d, search_, in_);
@@ -314,14 +315,20 @@ class Partitioner {
   }
 
   const Strategy& strategy_of(int i) {
+    if (const auto known = detours_.find(i); known != detours_.end()) return known->second;
     NodeState s = state_of(i);
     const Strategy* d = &search_.cheapest(s);
     if (!s.pending.empty()) {  // passing them on must not cost more than combining them here
-      s.pending.clear();
-      const Strategy& e = search_.cheapest(s);
-      if (e.cost + 1e-9 < d->cost) d = &e;
+      NodeState combined = s;
+      combined.pending.clear();
+      const Strategy& e = search_.cheapest(combined);
+      if (e.cost + 1e-9 < d->cost) {
+        d = &e;
+        s = std::move(combined);
+      }
     }
-    return *d;
+    const auto further = std::ranges::count(how_.detours, i);
+    return further == 0 ? *d : detours_.emplace(i, search_.behind(s, *d, further)).first->second;
   }
 
   void emit(int i, const Strategy& d, const Text* others = nullptr) {
@@ -463,7 +470,7 @@ class Partitioner {
   const CompileInput& in_;
   const SubAxes& sub_axes_;
   StrategySearch& search_;
-  const bool tells_;
+  const Placing& how_;
   std::unordered_map<StateKey, std::string, StateHash> runner_ups_;
   const std::vector<Rule>& rules_;
   const Preferences& preferences_;
@@ -471,6 +478,8 @@ class Partitioner {
   std::vector<bool> wanted_;                        // by value: as summands, see wanted_summands()
   std::vector<std::vector<const Layout*>> needed_;  // by value: the layouts that users asked for
   double work_ = 0;                                 // price of what is computed
+  std::vector<int> movers_, others_;  // nodes that had a choice: something moves for them, or nothing
+  std::map<int, Strategy> detours_;   // by node
   Partition p_;
   const std::vector<Making>& makings_;  // by node
   const Uses& uses_;
@@ -481,9 +490,8 @@ class Partitioner {
 }  // namespace
 
 Trial place_nodes(FlatGraph& g, const CompileInput& in, const Propagation& propagation,
-                  const std::vector<Making>& makings, const Uses& uses, const Preferences& preferences,
-                  StrategySearch& search, bool tells) {
-  return Partitioner(g, in, propagation, makings, uses, preferences, search, tells).run();
+                  const std::vector<Making>& makings, const Uses& uses, const Placing& how) {
+  return Partitioner(g, in, propagation, makings, uses, how).run();
 }
 
 }  // namespace shardarray

@@ -59,6 +59,17 @@ std::optional<Strategy> StrategySearch::next(const NodeState& s,
   return best;
 }
 
+Strategy StrategySearch::behind(const NodeState& s, Strategy d, std::ptrdiff_t places) {
+  std::vector<std::vector<const Layout*>> nearer;
+  for (; places > 0; places--) {
+    nearer.push_back(d.in);
+    std::optional<Strategy> other = next(s, nearer);
+    if (!other) break;
+    d = *std::move(other);
+  }
+  return d;
+}
+
 Strategy StrategySearch::search(const NodeState& s, NodePrice& price) const {
   Strategy best;
   best.cost = kNowhere;

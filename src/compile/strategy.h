@@ -71,6 +71,8 @@ class StrategySearch {
   Reshards& reshards() { return reshards_; }
   /// The cheapest one whose operands lie in none of these ways; none where there is no other.
   std::optional<Strategy> next(const NodeState& s, const std::vector<std::vector<const Layout*>>& but);
+  /// The one that is so many places behind d, which is the cheapest, as far as there are others.
+  Strategy behind(const NodeState& s, Strategy d, std::ptrdiff_t places);
 
  private:
   Strategy search(const NodeState& s);
