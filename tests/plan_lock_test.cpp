@@ -29,7 +29,8 @@ using shardarray::testing::TemporaryFolder;
 namespace {
 
 sa::TransferInfo transfer(const std::string& kind, std::int64_t bytes, const std::string& source) {
-  return {kind, "{x}", "because", "sum", source, bytes, 3 * bytes, {8, 4}, sa::float32};
+  return {kind,        "{x}", "because",         "sum", source, bytes, 3 * bytes, {8, 4},
+          sa::float32, 0,     "112 B by nothing"};
 }
 sa::Explanation plan(std::vector<sa::TransferInfo> transfers, bool reused = true, std::int64_t peak = 100) {
   sa::Explanation e(std::move(transfers), {{"0.weight", reused, reused ? "" : "another handle owns it"}});
@@ -235,6 +236,7 @@ TEST_CASE("plan lock: JSON has what explain has") {
   CHECK(t["moved_bytes"] == 168);
   CHECK(t["shape"] == nlohmann::json::array({8, 4}));
   CHECK(t["dtype"] == "float32");
+  CHECK(t["runner_up"] == "112 B by nothing");
   CHECK(j["donations"][0]["path"] == "0.weight");
   CHECK(j["donations"][0]["reused"] == false);
   CHECK(j["donations"][0]["reason"] == "another handle owns it");

@@ -187,9 +187,9 @@ TEST_CASE("strict: a refusal has other ways, by bytes, which are what they cost"
   const std::size_t table = said.find(" Other ways, by bytes:\n");
   REQUIRE_MESSAGE(table != said.npos, said);
   CHECK(said.find("Cheapest fix: reshard(operand, NamedSharding(mesh, P(\"x\"))) before.") < table);
-  CHECK_MESSAGE(
-      said.find("\n  112 B: reshard(operand 0, NamedSharding(mesh, P(none, \"x\")))", table) != said.npos,
-      said);
+  CHECK_MESSAGE(said.find("\n  112 B by all_to_all: reshard(operand 0, NamedSharding(mesh, P(none, \"x\")))",
+                          table) != said.npos,
+                said);
   const auto other = [&](const Array& v, const Array& w) {
     return product(sa::reshard(v, on(P(sa::none, "x"))), w);
   };

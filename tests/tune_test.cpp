@@ -294,6 +294,9 @@ TEST_CASE("explain: what moves something names the next best way") {
       text.find("mul, moves 112 B by operand 1 as [{x}, {}]; next best 112 B by operand 0 as [{}, {x}]") !=
           text.npos,
       text);
+  const sa::TransferInfo moved =
+      sa::explain([](const Array& v, const Array& w) { return v * w; }, a, b).transfers().at(0);
+  CHECK(moved.runner_up == "112 B by operand 0 as [{}, {x}]");
   CHECK(sa::explain([](const Array& v) { return v * 2; }, a).to_string().find("next best") ==
         std::string::npos);
   // Of what is broadcast the array itself moves.

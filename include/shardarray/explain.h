@@ -26,6 +26,8 @@ struct SHARDARRAY_API TransferInfo {
   Shape shape;                        ///< of the global value
   DType dtype = DType::float32;       ///< of the value
   double seconds = 0;  ///< on a described machine, or by Explanation::on, of all its runs; else 0
+  std::string
+      runner_up;  ///< what the operation would have moved the next best way: `112 B by operand 0 as [{}, {x}]`; empty: no other
 };
 /// One donated array.
 struct SHARDARRAY_API DonationInfo {

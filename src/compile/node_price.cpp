@@ -146,16 +146,16 @@ std::int64_t NodePrice::bytes_at_once(const Strategy& d) const {
   return bytes;
 }
 
-double NodePrice::neighbours(const Strategy& d) const {
-  const FlatNode& n = *s_.node;
+std::int64_t neighbours_bytes(const NodeState& s, const Strategy& d) {
+  const FlatNode& n = *s.node;
   std::int64_t bytes = 0;
-  if (n.op->boxes && cut_factor(*s_.rule, d.assignment, Role::halo))
+  if (n.op->boxes && cut_factor(*s.rule, d.assignment, Role::halo))
     bytes = halo_transfer(n, d.in, d.out[0]).bytes;
   else if (n.op->windows)
     for (const Window& w : windows_of(n, d.in, d.out)) bytes += w.transfer.bytes;
-  else if (const auto f = cut_factor(*s_.rule, d.assignment, Role::scan))
-    bytes = carry_transfer(n, *d.in[0], scanned_dim(*s_.rule, *f)).bytes;
-  return model_.halo(bytes);
+  else if (const auto f = cut_factor(*s.rule, d.assignment, Role::scan))
+    bytes = carry_transfer(n, *d.in[0], scanned_dim(*s.rule, *f)).bytes;
+  return bytes;
 }
 
 void NodePrice::consider(const Assignment& a, double most, Strategy& best) {
@@ -180,7 +180,7 @@ void NodePrice::consider(const Assignment& a, double most, Strategy& best) {
   }
   Strategy d{a, s_.pending, in_, out_};
   if (model_.has_peaks()) moves.peak += model_.peak(bytes_at_once(d));
-  moves.moved += neighbours(d);
+  moves.moved += model_.halo(neighbours_bytes(s_, d));
   if (!is_better()) return;
   d.moved = moves.moved;
   d.peak = moves.peak;

@@ -8,6 +8,9 @@
 
 namespace shardarray {
 
+/// Bytes that the busiest device receives from neighbours where its operands lie as they should: halos, carries of a scan.
+std::int64_t neighbours_bytes(const NodeState& s, const Strategy& d);
+
 class NodePrice {
  public:
   NodePrice(const NodeState& s, const SubAxes& sub_axes, Reshards& reshards);
@@ -35,8 +38,6 @@ class NodePrice {
   const Placed& result(const Assignment& a, std::size_t k);
   MoveCost fetch(const TermSource& s, const Layout* to);
   MoveCost to_preference(const TermState& t, const Layout* made);
-  // What neighbours send: halos, carries of a scan.
-  double neighbours(const Strategy& d) const;
   bool is_there(const std::vector<const Layout*>& in, std::size_t k) const;
   std::int64_t bytes_at_once(const Strategy& d) const;
 

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
 
 #include "base/bytes_text.h"
 #include "base/sizes.h"
 #include "compile/making.h"
+#include "compile/node_price.h"
 #include "compile/reshard.h"
 
 namespace shardarray {
@@ -19,23 +21,40 @@ namespace {
 struct Way {
   std::int64_t bytes = 0;
   std::vector<std::string> done,
-      code;               // `operand 1 as [{x}, {}]`, `reshard(operand 1, NamedSharding(mesh, P("x")))`
-  bool in_parts = false;  // the mesh needs axes in parts
+      code;  // `operand 1 as [{x}, {}]`, `reshard(operand 1, NamedSharding(mesh, P("x")))`
+  std::vector<std::string_view> kinds;  // of the transfers, each once
+  bool in_parts = false;                // the mesh needs axes in parts
+  bool asks_neighbours = false;
+};
+/// Transfers one after the other.
+struct Along {
+  std::int64_t bytes = 0;
+  std::vector<TransferKind> kinds;
 };
 
 // What the busiest device receives until a value of type t is in `to`.
-std::int64_t bytes_along(const Layout* from, const Layout* to, const Type& t, Reshards& reshards) {
-  if (from->order() != to->order()) return describe_transfer(t, from, to).bytes;
-  std::int64_t bytes = 0;
-  for (const Layout* next : reshards.of(from, to, t).layouts) {
-    bytes = add_sizes(bytes, describe_transfer(t, from, next).bytes);
-    from = next;
-  }
-  return bytes;
+Along along(const Layout* from, const Layout* to, const Type& t, Reshards& reshards) {
+  Along all;
+  const auto add = [&](const Transfer& x) {
+    all.bytes = add_sizes(all.bytes, x.bytes);
+    if (x.bytes > 0) all.kinds.push_back(x.kind);
+  };
+  if (from->order() != to->order()) add(describe_transfer(t, from, to));
+  else
+    for (const Layout* next : reshards.of(from, to, t).layouts) {
+      add(describe_transfer(t, from, next));
+      from = next;
+    }
+  return all;
 }
 
 Way way_of(const NodeState& s, const Strategy& d, const Mesh* mesh, Reshards& reshards) {
   Way way;
+  const auto move = [&](const Along& a) {
+    way.bytes = add_sizes(way.bytes, a.bytes);
+    for (const TransferKind k : a.kinds)
+      if (std::ranges::find(way.kinds, name(k)) == way.kinds.end()) way.kinds.emplace_back(name(k));
+  };
   std::set<std::pair<int, const Layout*>> moved;  // values, as the node's operands name them
   for (std::size_t k = 0; k < s.operands.size(); k++) {
     const TermState& t = s.operands[k];
@@ -46,12 +65,13 @@ Way way_of(const NodeState& s, const Strategy& d, const Mesh* mesh, Reshards& re
     if (to == source.layout || std::ranges::find(source.copies, to) != source.copies.end() ||
         !moved.emplace(s.node->in[k], to).second)
       continue;
-    std::int64_t least = bytes_along(source.layout, to, source.type, reshards);
+    Along least = along(source.layout, to, source.type, reshards);
     for (const Layout* l : source.copies)
-      if (to->unreduced().empty()) least = std::min(least, bytes_along(l, to, source.type, reshards));
-    if (least == 0) continue;
+      if (to->unreduced().empty())
+        if (Along a = along(l, to, source.type, reshards); a.bytes < least.bytes) least = std::move(a);
+    if (least.bytes == 0) continue;
     const ShardingCode code = sharding_code(*to, mesh);
-    way.bytes = add_sizes(way.bytes, least);
+    move(least);
     way.done.push_back(fmt::format("operand {} as {}", k, spec_text(*to, mesh)));
     way.code.push_back(fmt::format("reshard(operand {}, {})", k, code.text));
     way.in_parts |= !code.in_parts.empty();
@@ -61,9 +81,14 @@ Way way_of(const NodeState& s, const Strategy& d, const Mesh* mesh, Reshards& re
     if (made->unreduced().empty() || !s.pending.empty()) continue;
     const Layout* const wanted =
         s.results[k].weight == 1.0 ? s.results[k].layout : Layout::of(made->order(), made->dims());
-    way.bytes = add_sizes(way.bytes, bytes_along(made, wanted, s.results[k].type, reshards));
+    move(along(made, wanted, s.results[k].type, reshards));
     way.done.push_back("sums over " + axis_names(made->unreduced(), made->order(), mesh));
     way.code.push_back(way.done.back());
+  }
+  if (const std::int64_t bytes = neighbours_bytes(s, d); bytes > 0) {
+    move({bytes, {TransferKind::exchange}});
+    way.done.emplace_back("neighbours' elements");
+    way.asks_neighbours = true;
   }
   return way;
 }
@@ -90,21 +115,23 @@ std::vector<Way> ways_but(NodeState& s, const Strategy& d, StrategySearch& searc
 std::string other_ways(NodeState s, const Strategy& d, StrategySearch& search, const CompileInput& in) {
   constexpr std::size_t kMost = 3;
   std::string text;
-  for (const Way& w : ways_but(s, d, search, in, kMost, [](const Way& way) { return !way.in_parts; }))
-    text += fmt::format("\n  {}: {}", bytes_text(w.bytes),
+  const auto wanted = [](const Way& way) { return !way.in_parts && !way.asks_neighbours; };
+  for (const Way& w : ways_but(s, d, search, in, kMost, wanted))
+    text += fmt::format("\n  {}{}{}: {}", bytes_text(w.bytes), w.kinds.empty() ? "" : " by ",
+                        fmt::join(w.kinds, ", "),
                         w.code.empty() ? "operands as they are" : fmt::format("{}", fmt::join(w.code, ", ")));
   return text;
 }
 
-std::string runner_up(NodeState s, const Strategy& d, StrategySearch& search, const CompileInput& in) {
+RunnerUp runner_up(NodeState s, const Strategy& d, StrategySearch& search, const CompileInput& in) {
   const auto text = [](const Way& w) {
     return fmt::format("{} by {}", bytes_text(w.bytes),
                        w.done.empty() ? "nothing" : fmt::format("{}", fmt::join(w.done, ", ")));
   };
   const Way taken = way_of(s, d, in.mesh, search.reshards());
-  if (taken.bytes == 0) return "";
+  if (taken.bytes == 0) return {};
   const std::vector<Way> ways = ways_but(s, d, search, in, 1, [](const Way&) { return true; });
-  return ways.empty() ? "" : fmt::format("moves {}; next best {}", text(taken), text(ways[0]));
+  return ways.empty() ? RunnerUp() : RunnerUp{text(taken), text(ways[0])};
 }
 
 }  // namespace shardarray

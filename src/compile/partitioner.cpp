@@ -76,7 +76,6 @@ class Partitioner {
     at(p_.of_value, v) = p_.inputs.back();
   }
 
-  // ---- values in other layouts
   Making making_of(int v) const { return at(makings_, at(g_.producer, v)); }
   bool is_anywhere(int v) const { return making_of(v) == Making::anywhere; }
 
@@ -134,7 +133,6 @@ class Partitioner {
 
   detail::RecordedLine line_of(const FlatNode& n) const { return uses_.line_of(n, g_); }
 
-  // ---- nodes
   void visit(int i) {
     const FlatNode& n = at(g_.nodes, i);
     if (at(makings_, i) == Making::at_use) at(asked_, n.first_out) = takes_asked_only(n);
@@ -163,20 +161,25 @@ class Partitioner {
 
   void emit_by_cost(int i, const Strategy& d) {
     (d.moved > 0 ? movers_ : others_).push_back(i);
-    if (how_.tells || d.narrowed > 0) p_.notes[i] = note_on(i, d);
-    if (at(g_.nodes, i).modes->policy != Policy::strict) return emit(i, d);
-    const Text others = [&] { return other_ways(state_of(i), d, search_, in_); };
-    emit(i, d, &others);
+    const RunnerUp other = how_.tells ? runner_up_of(i, d) : RunnerUp();
+    std::string note =
+        other.next.empty() ? "" : fmt::format("moves {}; next best {}", other.taken, other.next);
+    if (d.narrowed > 0)
+      note += fmt::format("{}not all of {:.0f} strategies compared", note.empty() ? "" : "; ", d.narrowed);
+    if (!note.empty()) p_.notes[i] = std::move(note);
+    const std::size_t before = p_.transfers.size();
+    if (at(g_.nodes, i).modes->policy == Policy::strict) {
+      const Text others = [&] { return other_ways(state_of(i), d, search_, in_); };
+      emit(i, d, &others);
+    } else emit(i, d);
+    for (std::size_t t = before; t < p_.transfers.size(); t++) p_.transfers[t].runner_up = other.next;
   }
 
-  std::string note_on(int i, const Strategy& d) {
-    const std::string narrowed =
-        d.narrowed > 0 ? fmt::format("not all of {:.0f} strategies compared", d.narrowed) : "";
-    if (!how_.tells) return narrowed;
+  const RunnerUp& runner_up_of(int i, const Strategy& d) {
     const NodeState s = state_of(i);
     const auto [it, fresh] = runner_ups_.try_emplace(key_of(s));
     if (fresh) it->second = runner_up(s, d, search_, in_);
-    return it->second + (narrowed.empty() || it->second.empty() ? "" : "; ") + narrowed;
+    return it->second;
   }
 
   // The operand itself, under another name: only what reads that comes behind the others.
@@ -377,7 +380,7 @@ class Partitioner {
     if (is_placed) t.reason += " where the program places the result";
     if (n.modes->policy == Policy::strict && !is_placed && n.op->trait != Trait::row_list &&
         !takes_asked_only(n))
-      refuse_boxes(t, n.out_types[0], *d.out[0], in_.mesh);
+      refuse_boxes(t, n.out_types[0], *d.out[0], in_.mesh, other_ways(state_of(i), d, search_, in_));
     p_.transfers.push_back(std::move(t));
     return static_cast<int>(p_.transfers.size()) - 1;
   }
@@ -471,7 +474,7 @@ class Partitioner {
   const SubAxes& sub_axes_;
   StrategySearch& search_;
   const Placing& how_;
-  std::unordered_map<StateKey, std::string, StateHash> runner_ups_;
+  std::unordered_map<StateKey, RunnerUp, StateHash> runner_ups_;
   const std::vector<Rule>& rules_;
   const Preferences& preferences_;
   std::vector<bool> asked_;                         // by value: moving it is what the program asks for

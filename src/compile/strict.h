@@ -8,6 +8,7 @@ namespace shardarray {
 [[noreturn]] void refuse_transfer(const Transfer& t, const LocalValue& moved, const Layout& to,
                                   const Mesh* mesh, const std::string& others);
 /// A result of type `made`, in `to`, has parts that come over.
-[[noreturn]] void refuse_boxes(const Transfer& t, const Type& made, const Layout& to, const Mesh* mesh);
+[[noreturn]] void refuse_boxes(const Transfer& t, const Type& made, const Layout& to, const Mesh* mesh,
+                               const std::string& others);
 
 }  // namespace shardarray

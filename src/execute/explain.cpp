@@ -106,7 +106,7 @@ static std::vector<TransferInfo> transfer_list(const Program& program, const Mes
   std::vector<TransferInfo> list;
   for (const Transfer& t : program.transfers)
     list.push_back({name(t.kind), axis_names(t.axes, program.order, mesh), t.reason, t.op, place(t.where),
-                    t.bytes, t.moved_bytes, t.shape, t.dtype});
+                    t.bytes, t.moved_bytes, t.shape, t.dtype, 0, t.runner_up});
   return list;
 }
 

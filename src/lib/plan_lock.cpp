@@ -188,7 +188,8 @@ std::string plan_json(const Explanation& plan) {
                                 {"moved_bytes", t.moved_bytes},
                                 {"shape", std::vector<std::int64_t>(t.shape.begin(), t.shape.end())},
                                 {"dtype", name(t.dtype)},
-                                {"seconds", t.seconds}});
+                                {"seconds", t.seconds},
+                                {"runner_up", t.runner_up}});
   for (const BufferInfo& b : plan.largest())
     all["largest"].push_back({{"kind", b.kind == BufferInfo::Kind::argument ? "argument"
                                        : b.kind == BufferInfo::Kind::result ? "result"

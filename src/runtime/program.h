@@ -221,6 +221,7 @@ struct Transfer {
   Shape shape;                   ///< global
   DType dtype = DType::float32;
   std::string reason, op;
+  std::string runner_up;  ///< the next best way for its operation, where explain() asks for it
   detail::RecordedLine where;
 };
 
