@@ -52,11 +52,7 @@ inline sa::Explanation plan_of(const KnownPlan& k, const sa::Mesh& mesh) {
     args.push_back(sa::device_put(sa::zeros(o.shape, o.dtype), sa::NamedSharding(mesh, o.spec)));
   return sa::explain(sa::jit(placing(k, mesh)), args);
 }
-inline std::int64_t bytes_of(const sa::Explanation& e) {
-  std::int64_t bytes = 0;
-  for (const sa::TransferInfo& t : e.transfers()) bytes += t.bytes_per_device;
-  return bytes;
-}
+inline std::int64_t bytes_of(const sa::Explanation& e) { return e.received_bytes_per_device(); }
 
 inline Array layer_norm(const Array& x, const Array& g, const Array& b) {
   const Array d = x - sa::mean(x, {.axis = {-1}, .keepdims = true});

@@ -236,9 +236,9 @@ inline void LayoutBench::explain(LayoutRow& row) {
                       space = row.collectives.empty() ? "" : " ";
     row.collectives.append(space).append(t.kind).append(axes);
     row.short_collectives.append(space).append(initials(t.kind)).append(axes);
-    row.bytes += static_cast<double>(t.bytes_per_device);
     row.moved += static_cast<double>(t.moved_bytes);
   }
+  row.bytes = static_cast<double>(plan.received_bytes_per_device());
   row.flops = static_cast<double>(plan.flops);
   row.memory = static_cast<double>(plan.peak_bytes_per_device);
   row.result = plan.results().at(0);

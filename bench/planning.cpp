@@ -139,7 +139,8 @@ Figures measure(Graph (*make)(const Placer&, int), int layers, const std::vector
   const sa::Explanation e = sa::explain(f, g.args);
   r.cpu = cpu_seconds() - start;
   r.kilobytes = most_kilobytes() - before;
-  for (const sa::TransferInfo& t : e.transfers()) r.transfers++, r.bytes += t.bytes_per_device;
+  r.transfers = std::ssize(e.transfers());
+  r.bytes = e.received_bytes_per_device();
   return r;
 }
 

@@ -44,12 +44,10 @@ Array step_local(const Array& piece) {
 
 // Bytes that the busiest device receives in a step.
 template <class F> std::int64_t received(const char* way, const F& step, const Array& plate) {
-  std::int64_t sum = 0;
-  for (const sa::TransferInfo& t : sa::explain(step, plate).transfers()) {
+  const sa::Explanation plan = sa::explain(step, plate);
+  for (const sa::TransferInfo& t : plan.transfers())
     std::cout << way << ": " << t.kind << ", " << t.bytes_per_device << " B per device\n";
-    sum += t.bytes_per_device;
-  }
-  return sum;
+  return plan.received_bytes_per_device();
 }
 
 bool run(std::int64_t n, std::int64_t steps) {

@@ -68,11 +68,7 @@ inline std::string transfers(const shardarray::Explanation& e) {
   return s;
 }
 /// Of all transfers: what the busiest device of each receives.
-inline std::int64_t bytes_received(const shardarray::Explanation& e) {
-  std::int64_t bytes = 0;
-  for (const shardarray::TransferInfo& t : e.transfers()) bytes += t.bytes_per_device;
-  return bytes;
-}
+inline std::int64_t bytes_received(const shardarray::Explanation& e) { return e.received_bytes_per_device(); }
 inline std::vector<double> values(const Array& x) { return x.to_vector<double>(); }
 
 inline Array placed(const Shape& shape, const shardarray::Sharding& s, int seed = 0) {

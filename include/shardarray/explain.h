@@ -72,6 +72,8 @@ class SHARDARRAY_API Explanation {
   [[nodiscard]] std::vector<DonationInfo> donations() && { return std::move(donations_); }
   [[nodiscard]] std::vector<BufferInfo> largest() && { return std::move(largest_); }
   [[nodiscard]] std::vector<std::string> results() && { return std::move(results_); }
+  /// Bytes of all transfers: of each what its busiest device receives, if memories were separate.
+  [[nodiscard]] std::int64_t received_bytes_per_device() const;
   /// Sums, then lines for the values (type, sharding, operation, source line), transfers, donations and the largest pieces of
   /// memory. Streams so too.
   [[nodiscard]] std::string to_string() const;

@@ -28,13 +28,17 @@ std::string short_place(const std::string& s) {
 
 }  // namespace
 
+std::int64_t Explanation::received_bytes_per_device() const {
+  std::int64_t bytes = 0;
+  for (const TransferInfo& t : transfers_) bytes = add_sizes(bytes, t.bytes_per_device);
+  return bytes;
+}
+
 std::string Explanation::to_string() const {
-  std::int64_t total = 0;
-  for (const TransferInfo& t : transfers_) total += t.bytes_per_device;
   std::string text = fmt::format(
       "{} steps per device, {} transfer{}, {} received per device, {:.3g} flops, peak {} per device\n",
-      steps_per_device, transfers_.size(), transfers_.size() == 1 ? "" : "s", bytes_text(total),
-      static_cast<double>(flops), bytes_text(peak_bytes_per_device));
+      steps_per_device, transfers_.size(), transfers_.size() == 1 ? "" : "s",
+      bytes_text(received_bytes_per_device()), static_cast<double>(flops), bytes_text(peak_bytes_per_device));
   if (!machine.empty())
     text += fmt::format("on {}: {} to {} ({} of steps, {} of transfers), {} {} of memory\n", machine,
                         duration_text(std::max(compute_seconds, transfer_seconds)),

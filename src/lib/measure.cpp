@@ -16,13 +16,12 @@ double Measurement::ratio() const {
 }
 
 std::string Measurement::to_string() const {
-  std::int64_t received = 0;
-  for (const TransferInfo& t : plan.transfers()) received += t.bytes_per_device;
-  return fmt::format(
-      "{}, predicted {} to {} on {}: {} of steps, {} of transfers, {} received per device",
-      shardarray::to_string(time), duration_text(std::max(plan.compute_seconds, plan.transfer_seconds)),
-      duration_text(plan.compute_seconds + plan.transfer_seconds), plan.machine,
-      duration_text(plan.compute_seconds), duration_text(plan.transfer_seconds), bytes_text(received));
+  return fmt::format("{}, predicted {} to {} on {}: {} of steps, {} of transfers, {} received per device",
+                     shardarray::to_string(time),
+                     duration_text(std::max(plan.compute_seconds, plan.transfer_seconds)),
+                     duration_text(plan.compute_seconds + plan.transfer_seconds), plan.machine,
+                     duration_text(plan.compute_seconds), duration_text(plan.transfer_seconds),
+                     bytes_text(plan.received_bytes_per_device()));
 }
 
 std::ostream& operator<<(std::ostream& os, const Measurement& m) { return os << m.to_string(); }

@@ -151,7 +151,7 @@ class Tuning {
       return &known_.emplace(c, std::move(t)).first->second;
     }
     const Explanation& e = *planned;
-    for (const TransferInfo& x : e.transfers()) t.choice.received_bytes_per_device += x.bytes_per_device;
+    t.choice.received_bytes_per_device = e.received_bytes_per_device();
     t.choice.peak_bytes_per_device = e.peak_bytes_per_device;
     t.choice.at_least = std::max(e.compute_seconds, e.transfer_seconds);
     t.choice.predicted = e.compute_seconds + e.transfer_seconds;
