@@ -94,6 +94,10 @@ TEST_CASE("machine: steps take what their arithmetic or their memory takes, loop
     return sa::shape_dtype_struct(a.shape(), sa::bfloat16, a.sharding());
   };
   CHECK(compute(product, bf16(x), bf16(w)) < compute(product, x, w) / 3);
+  sa::Machine thin = m;
+  thin.name = "two-nodes-of-thin-products";
+  thin.product_padding = {8, 16, 32};
+  CHECK(sa::explain(product, x, w).on(thin).compute_seconds == about(2.0 * 1008 * 116 * 132 / 1e9));
   const auto mean = [](const Array& v) {  // of which each device has a part
     return v - sa::mean(v, 0, {.keepdims = true});
   };
@@ -219,6 +223,9 @@ TEST_CASE("machine: descriptions, as JSON and from files") {
     CHECK(sa::machine_from_json(sa::machine_json(m)) == m);
     CHECK(m.devices().size() == static_cast<std::size_t>(m.device_count));
   }
+  sa::Machine padded = two_nodes();
+  padded.product_padding = {1, 2, 3.5};
+  CHECK(sa::machine_from_json(sa::machine_json(padded)) == padded);
   const sa::testing::TemporaryFolder folder;
   const std::string path = folder.file("mine.json");
   std::ofstream(path) << sa::machine_json(two_nodes());
@@ -251,6 +258,8 @@ TEST_CASE("machine: what is refused") {
   CHECK(with([](M& m) {
           m.flops["bf16"] = 1;
         }).find("machine: 'bad' has flops of 'bf16', which is no dtype") == 0);
+  CHECK(with([](M& m) { m.product_padding[1] = -1; }).find("machine: 'bad' has a product_padding of -1; ") ==
+        0);
   CHECK(with([](M& m) { m.memory = 1e25; }).find("machine: 'bad' has a memory of 1e+25") == 0);
   CHECK(with([](M& m) { m.flops["int8"] = 0; }).find("machine: 'bad' has flops of int8 of 0") == 0);
   CHECK(with([](M& m) {

@@ -8,6 +8,7 @@
 //                 w = shape_dtype_struct({4096, 4096}, bfloat16, NamedSharding(mesh, P(none, "model")));
 //     std::cout << explain([](const Array& a, const Array& b) { return matmul(a, b); }, x, w);
 #pragma once
+#include <array>
 #include <map>
 #include <string>
 #include <string_view>
@@ -37,6 +38,8 @@ struct SHARDARRAY_API Machine {
   /// Operations a second of products, by dtype ("float32", "bfloat16", ..; "tf32" for float32 at that precision); a multiplication
   /// and an addition are two. "float32" has to be there, and holds for the dtypes that are not.
   std::map<std::string, double> flops;
+  /// Rows, columns and terms (m, n, k) that a product seems to have more than it has: small and thin ones take longer an operation.
+  std::array<double, 3> product_padding{};
   std::vector<Link>
       links;           ///< from the nearest devices to all: the last one joins them all; none for one device
   std::string source;  ///< where the numbers come from

@@ -113,8 +113,9 @@ class Steps {
     return seconds_of(bytes);
   }
   double seconds(const Gemm& g, const Gemm::Item& i) const {
-    const double operations = 2.0 * static_cast<double>(i.m) * static_cast<double>(i.n) *
-                              static_cast<double>(i.k) * static_cast<double>(i.batch);
+    const auto [m, n, k] = m_.product_padding;
+    const double operations = 2 * (static_cast<double>(i.m) + m) * (static_cast<double>(i.n) + n) *
+                              (static_cast<double>(i.k) + k) * static_cast<double>(i.batch);
     return std::max(memory(g, i), operations / flops_of(m_, g.in, g.tf32));
   }
   double seconds(const LibraryCall& x, const LibraryCall::Item& item) const {

@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
+#include <array>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -46,10 +46,13 @@ class Measuring {
               .flops = {},
               .links = {},
               .source = "measured, all devices at work"};
-    for (const DType t : {float32, float64, bfloat16, float16}) m.flops[name(t)] = flops(t);
+    const std::int64_t side = side_of(float32);
+    m.product_padding = padding(side);
+    for (const DType t : {float32, float64, bfloat16, float16})
+      m.flops[name(t)] = flops(t, side_of(t), m.product_padding);
     if (devices_[0].platform == "cuda") {
       const tf32 mode(true);
-      m.flops["tf32"] = flops(float32);
+      m.flops["tf32"] = flops(float32, side_of(float32), m.product_padding);
     }
     if (count_ > 1) m.links.push_back(link());
     return m;
@@ -70,17 +73,35 @@ class Measuring {
            static_cast<double>(sharing);
   }
 
-  /// Of a product on each device: as large as it has to be to take a few milliseconds.
-  double flops(DType t) const {
+  /// Seconds of products of m x k by k x n, one on each device.
+  double product(std::int64_t m, std::int64_t n, std::int64_t k, DType t = float32) const {
+    const auto f = jit([](const Array& a, const Array& b) { return matmul(a, b); });
+    const Array a = ones_on({count_, m, k}, P("x"), t) * 0.5, b = ones_on({count_, k, n}, P("x"), t) * 0.25;
+    block_until_ready(std::pair(a, b));
+    return seconds_of([&] { return f(a, b); });
+  }
+  /// So large that products of such squares take a few milliseconds.
+  std::int64_t side_of(DType t) const {
     constexpr double kLong = 3e-3;
     constexpr std::int64_t kMost = 8192;
-    const auto product = jit([](const Array& a, const Array& b) { return matmul(a, b); });
-    for (std::int64_t side = 128;; side *= 2) {
-      const Array a = ones_on({count_, side, side}, P("x"), t) * 0.5, b = a * 2;
-      block_until_ready(std::pair(a, b));
-      const double seconds = seconds_of([&] { return product(a, b); });
-      if (seconds >= kLong || side == kMost) return 2 * std::pow(static_cast<double>(side), 3) / seconds;
-    }
+    std::int64_t side = 128;
+    while (side < kMost && product(side, side, side, t) < kLong) side *= 2;
+    return side;
+  }
+  /// Where one of m, n and k is an eighth of the others and the time t of that of the square: (1/8 + x) / (1 + x) = t, x in sides.
+  std::array<double, 3> padding(std::int64_t side) const {
+    const std::int64_t few = side / 8;
+    const double square = product(side, side, side);
+    const auto of = [&](double seconds) {
+      const double t = std::clamp(seconds / square, 0.125, 0.5);
+      return static_cast<double>(side) * (t - 0.125) / (1 - t);
+    };
+    return {of(product(few, side, side)), of(product(side, few, side)), of(product(side, side, few))};
+  }
+  double flops(DType t, std::int64_t side, const std::array<double, 3>& padding) const {
+    double operations = 2;
+    for (const double more : padding) operations *= static_cast<double>(side) + more;
+    return operations / product(side, side, side, t);
   }
 
   /// Bytes read and written by a loop over what no cache holds.

@@ -136,12 +136,14 @@ const std::vector<Machine>& known() {
 /// `what` is the text in messages.
 Machine machine_of(std::string_view text, const std::string& what) {
   /// The members of an object, which are to be just these.
-  const auto members = [&](const ordered_json& object, std::initializer_list<const char*> names) {
+  const auto members = [&](const ordered_json& object, std::initializer_list<const char*> names,
+                           const char* optional = "") {
     if (!object.is_object())
       throw DeviceError(
           fmt::format("machine: {} lacks an object. A machine and each of its links are one.", what));
     for (const auto& member : object.items())
-      if (std::ranges::none_of(names, [&](const char* known) { return member.key() == known; }))
+      if (std::ranges::none_of(names, [&](const char* known) { return member.key() == known; }) &&
+          member.key() != optional)
         throw DeviceError(fmt::format("machine: {} has '{}'. Its members are {}. Leave it out.", what,
                                       member.key(), fmt::join(names, ", ")));
     for (const char* name : names)
@@ -158,8 +160,10 @@ Machine machine_of(std::string_view text, const std::string& what) {
   };
   try {
     const ordered_json all = ordered_json::parse(text);
-    members(all, {"name", "kind", "device_count", "memory", "memory_bandwidth", "step_latency", "flops",
-                  "links", "source"});
+    members(all,
+            {"name", "kind", "device_count", "memory", "memory_bandwidth", "step_latency", "flops", "links",
+             "source"},
+            "product_padding");
     Machine m{.name = all["name"],
               .kind = all["kind"],
               .device_count = whole(all["device_count"]),
@@ -167,6 +171,7 @@ Machine machine_of(std::string_view text, const std::string& what) {
               .memory_bandwidth = all["memory_bandwidth"],
               .step_latency = all["step_latency"],
               .flops = all["flops"],
+              .product_padding = all.value("product_padding", std::array<double, 3>{}),
               .links = {},
               .source = all["source"]};
     for (const ordered_json& l : all["links"].get_ref<const ordered_json::array_t&>()) {
@@ -207,6 +212,9 @@ void check_machine(const Machine& m) {
       refuse(m, fmt::format("has flops of '{}', which is no dtype", dtype));
     positive(rate, fmt::format("flops of {} of", dtype));
   }
+  for (const double more : m.product_padding)
+    if (!(more >= 0 && more <= 1e6))
+      refuse(m, fmt::format("has a product_padding of {}; it is a number from 0 to 1e6", more));
   int before = 1;
   for (const Link& l : m.links) {
     positive(l.bandwidth, fmt::format("links '{}' with a bandwidth of", l.name));
@@ -297,6 +305,7 @@ std::string machine_json(const Machine& m) {
                       {"memory_bandwidth", m.memory_bandwidth},
                       {"step_latency", m.step_latency},
                       {"flops", m.flops},
+                      {"product_padding", m.product_padding},
                       {"links", links},
                       {"source", m.source}}
       .dump(2, ' ', false, ordered_json::error_handler_t::replace);
