@@ -1,6 +1,7 @@
 // Objects of threads, and workers that several programs share.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -130,6 +131,28 @@ TEST_CASE("intern table: one object for a key while somebody holds it, bounded w
   CHECK(table.size() <= 600);
   CHECK(table.find(39'999) != nullptr);
   CHECK(table.find(-1) == nullptr);
+}
+
+TEST_CASE("faster way: the second one is taken while it takes clearly less, and both are tried now and then") {
+  FasterWay f;
+  const auto period = [&](double first, double second) {
+    std::vector<int> trial, rest;
+    for (std::int64_t k = 0; k < FasterWay::period; k++) {
+      const int way = f.next();
+      const double noise = k % 3 == 0 ? 1e6 : 0;  // somebody else has run
+      f.took(way, k == 0 ? 1 : (way == 0 ? first : second) + noise);
+      (k == 0 || k <= FasterWay::tried ? trial : rest).push_back(way);
+    }
+    CHECK(std::ranges::count(trial, 1) >= 4);
+    CHECK(std::ranges::count(trial, 0) >= 4);
+    CHECK(std::ranges::count(rest, rest[0]) == std::ssize(rest));
+    return rest[0];
+  };
+  CHECK(period(100, 50) == 1);
+  CHECK(period(100, 200) == 0);
+  CHECK(period(100, 97) == 0);
+  CHECK(period(100, 90) == 1);
+  CHECK(period(90, 100) == 0);
 }
 
 TEST_CASE("task graph: a serial chain keeps no worker from a second thread's program") {

@@ -9,6 +9,8 @@ namespace {
 
 constexpr double small_gain_ns = 20'000;  // the same of what workers could win
 constexpr double worth_waking_ns = 20'000;
+// Graphs that are as short and may become so much faster at most are tried both ways: of longer ones the slower way costs too much.
+constexpr double long_ns = 20e6, clear_gain = 3;
 // So much of what becomes ready a thread keeps for itself: another one would take longer to get at it, and may lose its core
 // in the middle.
 constexpr double own_ns = 10'000;
@@ -242,6 +244,14 @@ void TaskGraph::run(void* const* bases, LateWork* late, ThreadPool& pool) const 
                  total_cost_ns_ - critical_cost_ns_ < small_gain_ns)) {
     return run_inline(bases);
   }
+  if (late_ || total_cost_ns_ > long_ns || total_cost_ns_ > clear_gain * critical_cost_ns_)
+    return run_shared(bases, late, pool);
+  const FasterWay::Turn turn(faster_);
+  if (turn.way() == 0) run_shared(bases, late, pool);
+  else run_inline(bases);
+}
+
+void TaskGraph::run_shared(void* const* bases, LateWork* late, ThreadPool& pool) const {
   auto state = take_state();
   state->begin(*this, bases, late, pool);
   pool.run(*state);

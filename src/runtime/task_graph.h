@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/float_mode.h"
+#include "runtime/faster_way.h"
 #include "runtime/late_work.h"
 #include "runtime/memory_range.h"
 #include "runtime/pool.h"
@@ -60,7 +61,8 @@ class TaskGraph {
   /// Ends building.
   void finish();
 
-  /// Runs every task and returns. Small graphs run on the caller, in the order of addition. The first
+  /// Runs every task and returns. Small graphs run on the caller, in the order of addition, and so do others that turn out to take
+  /// longer when they are shared out, as where two workers have one core. The first
   /// exception of a task is rethrown after the rest has stopped. May be called by several threads at once
   /// with different bases.
   void run(void* const* bases, ThreadPool& pool = ThreadPool::instance()) const { run(bases, nullptr, pool); }
@@ -91,6 +93,7 @@ class TaskGraph {
   void need(std::vector<int>& after, int task);
   std::unique_ptr<RunState> take_state() const;
   void run(void* const* bases, LateWork* late, ThreadPool& pool) const;
+  void run_shared(void* const* bases, LateWork* late, ThreadPool& pool) const;
   void run_inline(void* const* bases) const;
 
   std::vector<Task> tasks_;
@@ -102,6 +105,7 @@ class TaskGraph {
 
   std::vector<int> successors_, successor_begin_, predecessor_count_;
   double total_cost_ns_ = 0, critical_cost_ns_ = 0;
+  mutable FasterWay faster_;  // shared out, or inline
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<RunState>> states_;
 };
