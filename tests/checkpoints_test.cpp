@@ -13,6 +13,7 @@
 
 #include "cuda_fake.h"
 #include "files_helpers.h"
+#include "lib/checkpoints/pace.h"
 #include "messages.h"
 #include "op_data.h"
 #include "scale.h"
@@ -178,6 +179,20 @@ TEST_CASE(
   CHECK_MESSAGE(text.find("cannot be written") != text.npos, text);
   CHECK_MESSAGE(text.find(fmt::format("checkpoints_test.cpp:{})", line)) != text.npos, text);
   CHECK(folder.count() == 1);
+}
+
+TEST_CASE("checkpoints: what is written beside a program that wants its core takes a fiftieth of that") {
+  using checkpoints::Pace;
+  CHECK(Pace::rest_after(0.010, 0.010) == 0);  // nobody else was there
+  CHECK(Pace::rest_after(0.012, 0.010) == 0);
+  CHECK(Pace::rest_after(0.030, 0.010) == doctest::Approx(0.470));
+  CHECK(Pace::rest_after(1.0, 0.010) < 0);  // it waited for a disk
+  Pace pace;
+  std::thread rests([&] {
+    for (int k = 0; k < 100; k++) pace.rest();
+  });
+  pace.hurry();  // who is hurried does not sleep
+  rests.join();
 }
 
 TEST_CASE("checkpoints: of several under way the one that began last stays") {

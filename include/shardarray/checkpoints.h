@@ -99,7 +99,8 @@ void save(const std::string& folder, std::int64_t step, const T& tree, const Sav
 }
 
 /// save(), but it returns when the values are computed and, on GPUs, copied to the host: a thread writes them while the program goes on.
-/// Their memory is held until then: a step that takes them donated finds new memory for its results. In one process the checkpoint gets
+/// Their memory is held until then: a step that takes them donated finds new memory for its results. Where the program wants all cores,
+/// the thread takes a fiftieth of one, about 30 s for 1 GB, until somebody waits for it. In one process the checkpoint gets
 /// its name as soon as it is written, in several when all have called wait(). Of saves of one step under way that which began last stays.
 /// Throws what save() throws before it writes; the rest is thrown by wait().
 template <class T>

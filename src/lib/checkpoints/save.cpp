@@ -22,6 +22,7 @@
 #include "lib/checkpoints/attempt.h"
 #include "lib/checkpoints/folder.h"
 #include "lib/checkpoints/index.h"
+#include "lib/checkpoints/pace.h"
 #include "lib/files/named.h"
 #include "lib/files/safetensors.h"
 #include "lib/files/saved_tree.h"
@@ -109,15 +110,18 @@ OwnPieces own_pieces(const SavedTree& tree, const std::vector<bool>& global, int
   return r;
 }
 
-/// Writes them, and gives what the index says of them.
+/// Writes them, and gives what the index says of them. `pace`: of this thread; null: it hurries.
 json write_pieces(const char* function, const OwnPieces& own, const std::string& folder,
-                  const std::string& name) {
+                  const std::string& name, Pace* pace) {
   json said = json::array();
   if (own.arrays.empty()) return said;
   std::map<std::string, Checksums> sums;
   const std::string path = folder + "/" + name;
   files::FileWriter file(function, path);
-  const auto watch = [&](const std::string& key, std::span<const std::byte> bytes) { sums[key].add(bytes); };
+  const auto watch = [&](const std::string& key, std::span<const std::byte> bytes) {
+    if (pace != nullptr) pace->rest();
+    sums[key].add(bytes);
+  };
   const files::Watch watching = watch;
   files::write_safetensors(file, function, path, own.arrays, {}, &watching);
   file.commit(true);
@@ -200,9 +204,10 @@ class CheckpointSave {
 
   bool is_of_several_processes() const { return all_ != nullptr; }
   /// What goes wrong is thrown by name().
-  void write() {
+  void write(Pace* pace) {
     if (!written_.has_failed())
-      written_ = Attempt(function_, [&] { return write_pieces(function_, own_, at_, file_of(index_)); });
+      written_ =
+          Attempt(function_, [&] { return write_pieces(function_, own_, at_, file_of(index_), pace); });
     own_.arrays.clear();  // their memory
   }
   /// Whether all processes say so; together, as often as wanted: none of them is silent for long.
@@ -303,16 +308,19 @@ class Saving::State {
   /// `beside`: the program comes first.
   State(const char* function, const std::string& folder, std::int64_t step, const SavedTree& tree,
         const SaveOptions& o, bool beside, Where w)
-      : function_(function), where_(w), save_(function, folder, step, tree, o, beside) {
+      : function_(function), where_(w), is_beside_(beside), save_(function, folder, step, tree, o, beside) {
     try {
-      thread_ = std::thread([this, beside] {
-        // On Linux the priority of this thread alone, which beside busy ones gets 3 % of a core.
-        if (beside) (void)setpriority(PRIO_PROCESS, 0, 15);
+      thread_ = std::thread([this] {
+        if (is_beside_) (void)setpriority(PRIO_PROCESS, 0, 15);  // on Linux that of this thread alone
         writing_();
       });
-    } catch (const std::system_error&) { writing_(); }  // there is none to be had
+    } catch (const std::system_error&) {  // there is none to be had
+      pace_.hurry();
+      writing_();
+    }
   }
   ~State() {
+    pace_.hurry();
     if (thread_.joinable()) thread_.join();
     try {
       if (!save_.is_of_several_processes()) wait();
@@ -335,6 +343,7 @@ class Saving::State {
                       "the other one's. Wait there.",
                       function_));
     waited_ = true;
+    pace_.hurry();
     if (save_.is_of_several_processes()) {
       guarded([&] {
         while (!save_.are_all_done(is_written_soon())) {}
@@ -356,12 +365,14 @@ class Saving::State {
 
   const char* const function_;
   const Where where_;
+  const bool is_beside_;
+  Pace pace_;
   const pid_t process_ = getpid();
   CheckpointSave save_;
   bool waited_ = false;
   std::packaged_task<void()> writing_{[this] {
     guarded([&] {
-      save_.write();
+      save_.write(is_beside_ ? &pace_ : nullptr);
       if (!save_.is_of_several_processes()) save_.name();
     });
   }};
