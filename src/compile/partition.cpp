@@ -15,7 +15,8 @@ namespace shardarray {
 namespace {
 
 constexpr int kMostTrials = 3;  // of one kind of search; later ones hardly ever find more
-constexpr std::size_t kMostDecided = 64, kMostDetours = 24, kMostPlaces = 8;  // of programs that are planned soon
+constexpr std::size_t kMostDecided = 64, kMostDetours = 24,
+                      kMostPlaces = 8;     // of programs that are planned soon
 constexpr double kOneMoreTransfer = 4096;  // bytes for which a plan may have one more: about a microsecond
 
 double price_of(const std::vector<Transfer>& transfers, const CostModel& cost) {
@@ -111,9 +112,10 @@ static Partition best_of_trials(FlatGraph& g, const CompileInput& in, Propagatio
       if (!is_new) break;
     }
   }
-  // A node that takes a dearer way may spare those behind it more.
+  // A node that takes a dearer way may spare those behind it more. What is called would be planned again each time.
   const std::vector<int> decided = best->trial.decided;
-  if (goes_on && decided.size() > 1 && decided.size() <= kMostDecided)
+  const bool calls = !best->trial.partition.iterations.empty() || !best->trial.partition.branches.empty();
+  if (goes_on && !calls && decided.size() > 1 && decided.size() <= kMostDecided)
     for (std::size_t k = 0; k < std::min(decided.size() * kMostPlaces, kMostDetours); k++) {
       std::vector<int> detours = best->detours;
       detours.insert(detours.end(), 1 + k / decided.size(), decided[k % decided.size()]);
