@@ -167,7 +167,7 @@ TEST_CASE("strict: the refusal of neighbours' elements names the place, the byte
       "slice: policy strict refuses an implicit exchange over {x} of 32 bytes per device: parts of the "
       "result "
       "f32[15@x,8] come from other devices. Every transfer must be asked for. Cheapest fix: say where the "
-      "result lies, filter_shard(result, NamedSharding(mesh, P(\"x\"))). (";
+      "result lies, filter_shard(result, NamedSharding(mesh, P(\"x\"))). Other ways, by bytes:\n  ";
   CHECK(said.substr(0, text.size()) == text);
   const auto fixed = [](const Array& v) {
     return sa::tanh(sa::filter_shard(v[sa::slice(1, sa::none)], on_xy(P("x"))));

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -133,15 +134,17 @@ TEST_CASE("intern table: one object for a key while somebody holds it, bounded w
   CHECK(table.find(-1) == nullptr);
 }
 
-TEST_CASE("faster way: the second one is taken while it takes clearly less, and both are tried now and then") {
+TEST_CASE(
+    "faster way: the second one is taken while it takes clearly less, and both are tried now and then") {
   FasterWay f;
+  int workers = 2;
   const auto period = [&](double first, double second) {
     std::vector<int> trial, rest;
     for (std::int64_t k = 0; k < FasterWay::period; k++) {
-      const int way = f.next();
+      const int way = f.next(workers);
       const double noise = k % 3 == 0 ? 1e6 : 0;  // somebody else has run
       f.took(way, k == 0 ? 1 : (way == 0 ? first : second) + noise);
-      (k == 0 || k <= FasterWay::tried ? trial : rest).push_back(way);
+      (k <= FasterWay::tried ? trial : rest).push_back(way);
     }
     CHECK(std::ranges::count(trial, 1) >= 4);
     CHECK(std::ranges::count(trial, 0) >= 4);
@@ -153,6 +156,9 @@ TEST_CASE("faster way: the second one is taken while it takes clearly less, and 
   CHECK(period(100, 97) == 0);
   CHECK(period(100, 90) == 1);
   CHECK(period(90, 100) == 0);
+  CHECK(period(90, 50) == 1);
+  workers = 8;  // nobody knows yet
+  CHECK(f.next(workers) == 0);
 }
 
 TEST_CASE("task graph: a serial chain keeps no worker from a second thread's program") {
@@ -238,17 +244,44 @@ TEST_CASE("task graph: a chain stays on its thread, whoever else has nothing to 
   }
 }
 
+TEST_CASE("task graph: some of the first runs are tried on the caller, in the order of addition") {
+  ThreadPool pool(4);
+  constexpr std::uint64_t lanes = 2, length = 8;
+  Functions graph;
+  std::mutex mutex;
+  std::vector<std::uint64_t> order;
+  bool elsewhere = false;
+  const std::thread::id caller = std::this_thread::get_id();
+  for (std::uint64_t k = 0; k < lanes * length; k++)
+    graph.add(k % lanes, [&, k] {
+      const std::lock_guard lock(mutex);
+      order.push_back(k);
+      elsewhere |= std::this_thread::get_id() != caller;
+    });
+  graph.finish();
+  for (std::int64_t run = 0; run < 2 * FasterWay::tried; run++) {
+    order.clear();
+    elsewhere = false;
+    graph.run(pool);
+    REQUIRE(order.size() == lanes * length);
+    if (run > FasterWay::tried || run % 2 == 0) continue;
+    CHECK_FALSE(elsewhere);
+    CHECK(std::ranges::is_sorted(order));
+  }
+}
+
 TEST_CASE("task graph: graphs end while workers are about to leave them, thousands of times") {
   ThreadPool pool(4);
   std::atomic<int> ran{0};
   int wanted = 0;
   for (int round = 0; round < 300; round++) {
     Functions graph;  // gone at once after its runs
-    for (std::uint64_t k = 0; k < 9; k++) graph.add(k % 4, [&] { ran++; });
+    for (std::uint64_t k = 0; k < 10; k++)
+      graph.add(k % 5, [&] { ran++; });  // too wide to be tried on the caller
     graph.finish();
     for (int again = 0; again < 10; again++) {
       graph.run(pool);
-      wanted += 9;
+      wanted += 10;
       REQUIRE(ran == wanted);
     }
   }

@@ -122,8 +122,8 @@ template <class T>
 ///     model = checkpoints::restore("run", like, {.sharding = NamedSharding(mesh, P("x"))});
 ///
 /// Throws IoError where there is no such checkpoint, one of its files is damaged, shortened or missing, or a newer
-/// version has written it; TreeError, ShapeError, DTypeError, ShardingError and DeviceError as load(), before anything is read. What
-/// goes wrong in one of several processes is thrown in all.
+/// version has written it; TreeError, ShapeError, DTypeError, ShardingError and DeviceError as load(), before anything is read. Several
+/// processes call it together; what goes wrong in one is thrown in all.
 template <class T>
 [[nodiscard]] T restore(const std::string& folder, T like, const RestoreOptions& options = {},
                         Where w = Where::here()) {

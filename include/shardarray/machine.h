@@ -38,7 +38,8 @@ struct SHARDARRAY_API Machine {
   /// Operations a second of products, by dtype ("float32", "bfloat16", ..; "tf32" for float32 at that precision); a multiplication
   /// and an addition are two. "float32" has to be there, and holds for the dtypes that are not.
   std::map<std::string, double> flops;
-  /// Rows, columns and terms (m, n, k) that a product seems to have more than it has: small and thin ones take longer an operation.
+  /// Rows, columns and terms (m, n, k) that a product, or a convolution as one, seems to have more than it has: small and thin ones take
+  /// longer an operation. `flops` is the rate of that many operations, which large products come near to.
   std::array<double, 3> product_padding{};
   std::vector<Link>
       links;           ///< from the nearest devices to all: the last one joins them all; none for one device

@@ -86,7 +86,7 @@ Way way_of(const NodeState& s, const Strategy& d, const Mesh* mesh, Reshards& re
     way.code.push_back(way.done.back());
   }
   if (const std::int64_t bytes = neighbours_bytes(s, d); bytes > 0) {
-    move({bytes, {TransferKind::exchange}});
+    way.bytes = add_sizes(way.bytes, bytes);
     way.done.emplace_back("neighbours' elements");
     way.asks_neighbours = true;
   }

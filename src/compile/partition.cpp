@@ -7,6 +7,7 @@
 
 #include "base/at.h"
 #include "base/print_time.h"
+#include "base/sizes.h"
 #include "compile/partitioner.h"
 #include "compile/sort_by_columns.h"
 
@@ -79,22 +80,55 @@ bool may_leave_partial(const FlatNode& n, const CompileInput& in) {
   return !in.is_run && (n.op->form == Form::constraint || n.op->form == Form::leaf);
 }
 
+namespace {
+
+struct Plan {
+  Trial trial;
+  FlatGraph graph;
+  Preferences by;
+  StrategySearch* search;
+  std::vector<int> detours = {};
+};
+
+std::int64_t received_bytes(const Trial& t) {
+  std::int64_t bytes = 0;
+  for (const Transfer& x : t.partition.transfers) bytes = add_sizes(bytes, x.bytes);
+  return bytes;
+}
+
+// A node that takes a dearer way may spare others more: the plan of a small program that moves less by that, if it is cheaper. What is
+// called, and what is called often, is planned too often for that.
+void take_detours(Plan& best, const FlatGraph& g, const CompileInput& in, const Propagation& propagation,
+                  const std::vector<Making>& how, const Uses& uses) {
+  const std::vector<int> decided = best.trial.decided;
+  if (in.is_run || !best.trial.partition.iterations.empty() || !best.trial.partition.branches.empty() ||
+      decided.size() < 2 || decided.size() > kMostDecided)
+    return;
+  Preferences by = best.by;
+  place_outputs(by, best.trial.partition, g, propagation.sub_axes);
+  double price = price_of(best.trial, in.cost);
+  for (std::size_t k = 0; k < std::min(decided.size() * kMostPlaces, kMostDetours); k++) {
+    const int node = decided[k % decided.size()];
+    std::vector<int> detours = best.detours;
+    std::erase(detours, node);
+    detours.insert(detours.end(), 1 + k / decided.size(), node);
+    FlatGraph h = g;
+    Trial t = place_nodes(h, in, propagation, how, uses, {&by, best.search, detours});
+    const double other = price_of(t, in.cost);
+    if (other >= price * (1 - 1e-9) || received_bytes(t) > received_bytes(best.trial)) continue;
+    price = other;
+    best = {std::move(t), std::move(h), by, best.search, std::move(detours)};
+  }
+}
+
+}  // namespace
+
 static Partition best_of_trials(FlatGraph& g, const CompileInput& in, Propagation propagation) {
-  struct Plan {
-    Trial trial;
-    FlatGraph graph;
-    Preferences by;
-    StrategySearch* search;
-    std::vector<int> detours = {};
-  };
   Reshards reshards(in.cost);
   const std::vector<Making> how = makings(g, propagation.rules);
   const Uses uses(g);
   std::list<StrategySearch> searches;
   std::optional<Plan> best;
-  const auto is_better = [&](const Trial& t) {
-    return price_of(t, in.cost) < price_of(best->trial, in.cost) * (1 - 1e-9);
-  };
   bool goes_on = true;
   for (const Freedom freedom : {Freedom::none, Freedom::roaming, Freedom::sharing}) {
     StrategySearch& search = searches.emplace_back(propagation.sub_axes, reshards, freedom);
@@ -105,27 +139,15 @@ static Partition best_of_trials(FlatGraph& g, const CompileInput& in, Propagatio
       Plan now{std::move(t), std::move(h), renewed, &search};
       const bool is_first = !best, is_new = renew(renewed, now.trial, g, propagation.sub_axes);
       if (is_first) goes_on = may_choose(g, now.trial.partition);
-      if (is_first || is_better(now.trial)) best = std::move(now);
+      if (is_first || price_of(now.trial, in.cost) < price_of(best->trial, in.cost) * (1 - 1e-9))
+        best = std::move(now);
       if (is_first && goes_on)
         for (Preferences* p : {&propagation.preferences, &renewed})
           place_outputs(*p, best->trial.partition, g, propagation.sub_axes);
       if (!is_new) break;
     }
   }
-  // A node that takes a dearer way may spare those behind it more. What is called would be planned again each time.
-  const std::vector<int> decided = best->trial.decided;
-  const bool calls = !best->trial.partition.iterations.empty() || !best->trial.partition.branches.empty();
-  if (goes_on && !calls && decided.size() > 1 && decided.size() <= kMostDecided)
-    for (std::size_t k = 0; k < std::min(decided.size() * kMostPlaces, kMostDetours); k++) {
-      std::vector<int> detours = best->detours;
-      detours.insert(detours.end(), 1 + k / decided.size(), decided[k % decided.size()]);
-      FlatGraph h = g;
-      Trial t = place_nodes(h, in, propagation, how, uses, {&best->by, best->search, detours});
-      if (!is_better(t)) continue;
-      best->trial = std::move(t);
-      best->graph = std::move(h);
-      best->detours = std::move(detours);
-    }
+  if (goes_on) take_detours(*best, g, in, propagation, how, uses);
   if (in.tells_runner_ups) {  // which takes a search more for whatever moves: of the best plan alone
     best->graph = g;
     best->trial =

@@ -175,8 +175,9 @@ class Partitioner {
     for (std::size_t t = before; t < p_.transfers.size(); t++) p_.transfers[t].runner_up = other.next;
   }
 
-  const RunnerUp& runner_up_of(int i, const Strategy& d) {
+  RunnerUp runner_up_of(int i, const Strategy& d) {
     const NodeState s = state_of(i);
+    if (std::ranges::find(how_.detours, i) != how_.detours.end()) return runner_up(s, d, search_, in_);
     const auto [it, fresh] = runner_ups_.try_emplace(key_of(s));
     if (fresh) it->second = runner_up(s, d, search_, in_);
     return it->second;
@@ -318,7 +319,6 @@ class Partitioner {
   }
 
   const Strategy& strategy_of(int i) {
-    if (const auto known = detours_.find(i); known != detours_.end()) return known->second;
     NodeState s = state_of(i);
     const Strategy* d = &search_.cheapest(s);
     if (!s.pending.empty()) {  // passing them on must not cost more than combining them here
@@ -330,8 +330,8 @@ class Partitioner {
         s = std::move(combined);
       }
     }
-    const auto further = std::ranges::count(how_.detours, i);
-    return further == 0 ? *d : detours_.emplace(i, search_.behind(s, *d, further)).first->second;
+    const auto places = static_cast<std::size_t>(std::ranges::count(how_.detours, i));
+    return places == 0 ? *d : search_.behind(s, *d, places);
   }
 
   void emit(int i, const Strategy& d, const Text* others = nullptr) {
@@ -482,7 +482,6 @@ class Partitioner {
   std::vector<std::vector<const Layout*>> needed_;  // by value: the layouts that users asked for
   double work_ = 0;                                 // price of what is computed
   std::vector<int> movers_, others_;  // nodes that had a choice: something moves for them, or nothing
-  std::map<int, Strategy> detours_;   // by node
   Partition p_;
   const std::vector<Making>& makings_;  // by node
   const Uses& uses_;

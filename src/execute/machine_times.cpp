@@ -112,15 +112,20 @@ class Steps {
     }
     return seconds_of(bytes);
   }
+  /// `count` products of m x k by k x n.
+  double product(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count, double flops) const {
+    const auto [rows, columns, terms] = m_.product_padding;
+    return 2 * (static_cast<double>(m) + rows) * (static_cast<double>(n) + columns) *
+           (static_cast<double>(k) + terms) * static_cast<double>(count) / flops;
+  }
   double seconds(const Gemm& g, const Gemm::Item& i) const {
-    const auto [m, n, k] = m_.product_padding;
-    const double operations = 2 * (static_cast<double>(i.m) + m) * (static_cast<double>(i.n) + n) *
-                              (static_cast<double>(i.k) + k) * static_cast<double>(i.batch);
-    return std::max(memory(g, i), operations / flops_of(m_, g.in, g.tf32));
+    return std::max(memory(g, i), product(i.m, i.n, i.k, i.batch, flops_of(m_, g.in, g.tf32)));
   }
   double seconds(const LibraryCall& x, const LibraryCall::Item& item) const {
-    const double operations = x.name == "conv" ? 2 * products_of(Contraction::of(item.params)) : 0;
-    return std::max(memory(x, item), operations / flops_of(m_, x.in_types[0], false));
+    if (x.name != "conv") return memory(x, item);
+    const Contraction c = Contraction::of(item.params);
+    return std::max(memory(x, item), product(size_of(c.points), size_of(c.features), size_of(c.summed),
+                                             size_of(c.groups), flops_of(m_, x.in_types[0], false)));
   }
   double seconds(const Exchange& x, const Exchange::Item& item) const {
     if (x.transfer >= 0) return 0;  // it is a transfer

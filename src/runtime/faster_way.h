@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <limits>
 
 namespace shardarray {
@@ -15,10 +16,13 @@ class FasterWay {
   /// Of so many times, the first ones take both ways in turns, after one that does not count.
   static constexpr std::int64_t period = 512, tried = 8;
 
-  /// The way to take now: 0 or 1.
-  int next() {
+  /// The way to take now, 0 or 1, by so many workers.
+  int next(int workers) {
+    const bool is_new = workers_.exchange(workers, std::memory_order_relaxed) != workers;
+    if (is_new) times_.store(0, std::memory_order_relaxed);
     const std::int64_t k = times_.fetch_add(1, std::memory_order_relaxed) % period;
     if (k == 0) best_[0] = best_[1] = std::numeric_limits<double>::infinity();
+    if (is_new) chosen_ = 0;
     if (k == tried + 1) chosen_ = best_[1] < worth_it * best_[0] ? 1 : 0;
     return k >= 1 && k <= tried ? static_cast<int>(k % 2) : chosen_.load(std::memory_order_relaxed);
   }
@@ -32,8 +36,12 @@ class FasterWay {
   /// One time, while it lives.
   class Turn {
    public:
-    explicit Turn(FasterWay& f) : f_(f), way_(f.next()), start_(Clock::now()) {}
-    ~Turn() { f_.took(way_, std::chrono::duration<double, std::nano>(Clock::now() - start_).count()); }
+    Turn(FasterWay& f, int workers)
+        : f_(f), way_(f.next(workers)), thrown_(std::uncaught_exceptions()), start_(Clock::now()) {}
+    ~Turn() {
+      if (std::uncaught_exceptions() > thrown_) return;  // it has not done it
+      f_.took(way_, std::chrono::duration<double, std::nano>(Clock::now() - start_).count());
+    }
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
     int way() const { return way_; }
@@ -41,14 +49,14 @@ class FasterWay {
    private:
     using Clock = std::chrono::steady_clock;
     FasterWay& f_;
-    const int way_;
+    const int way_, thrown_;
     const Clock::time_point start_;
   };
 
  private:
   std::atomic<std::int64_t> times_{0};
   std::atomic<double> best_[2]{};
-  std::atomic<int> chosen_{0};
+  std::atomic<int> chosen_{0}, workers_{0};
 };
 
 }  // namespace shardarray

@@ -144,8 +144,8 @@ Machine machine_of(std::string_view text, const std::string& what) {
     for (const auto& member : object.items())
       if (std::ranges::none_of(names, [&](const char* known) { return member.key() == known; }) &&
           member.key() != optional)
-        throw DeviceError(fmt::format("machine: {} has '{}'. Its members are {}. Leave it out.", what,
-                                      member.key(), fmt::join(names, ", ")));
+        throw DeviceError(fmt::format("machine: {} has '{}'. Its members are {}{}{}. Leave it out.", what,
+                                      member.key(), fmt::join(names, ", "), *optional ? ", " : "", optional));
     for (const char* name : names)
       if (!object.contains(name))
         throw DeviceError(fmt::format("machine: {} lacks '{}'. Its members are {}. Give it.", what, name,

@@ -246,7 +246,7 @@ void TaskGraph::run(void* const* bases, LateWork* late, ThreadPool& pool) const 
   }
   if (late_ || total_cost_ns_ > long_ns || total_cost_ns_ > clear_gain * critical_cost_ns_)
     return run_shared(bases, late, pool);
-  const FasterWay::Turn turn(faster_);
+  const FasterWay::Turn turn(faster_, pool.worker_count());
   if (turn.way() == 0) run_shared(bases, late, pool);
   else run_inline(bases);
 }

@@ -30,8 +30,12 @@ std::vector<json> Attempt::agreed(const char* function, Processes* all, const ch
   if (all != nullptr) {
     r.clear();
     const std::string mine = said_.dump(-1, ' ', false, json::error_handler_t::replace);
-    for (const std::string& text : all->all_gather(fmt::format("{}: {}", function, what), mine))
-      r.push_back(json::parse(text));
+    try {
+      for (const std::string& text : all->all_gather(fmt::format("{}: {}", function, what), mine))
+        r.push_back(json::parse(text));
+    } catch (const Error&) {
+      if (!failure_) throw;  // else it has failed here before
+    }
   }
   if (failure_) std::rethrow_exception(failure_);
   for (std::size_t p = 0; p < r.size(); p++)

@@ -1,9 +1,14 @@
 // A thread that works beside a program which comes first.
 #pragma once
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <condition_variable>
-#include <ctime>
+#include <cstdlib>
 #include <mutex>
+
+#include "base/descriptor.h"
 
 namespace shardarray::checkpoints {
 
@@ -11,20 +16,22 @@ namespace shardarray::checkpoints {
 class Pace {
  public:
   static constexpr double share = 0.02;
-  /// Seconds to sleep after a stretch of work that took so many by the clock and of the core: what waits for a disk sleeps less.
-  static double rest_after(double clock, double core) {
-    constexpr double alone = 1.25;  // by the clock beside of the core, where nobody else runs there
-    return clock > alone * core ? core / share - clock : 0;
+  /// Seconds of the core that the thread had, and seconds that it waited for it, as Linux tells them.
+  struct Core {
+    double had = 0, waited = 0;
+  };
+  /// Seconds to sleep after a stretch of work.
+  static double rest_after(const Core& stretch) {
+    constexpr double alone = 0.25;  // so much it waits where nobody else runs
+    return stretch.waited > alone * stretch.had ? stretch.had / share - stretch.had - stretch.waited : 0;
   }
   /// On the thread, now and then: ends a stretch.
   void rest() {
-    const double core = core_seconds();
-    const auto now = Clock::now();
-    const double rest = rest_after(std::chrono::duration<double>(now - since_).count(), core - core_);
+    const Core now = of_thread();
+    const double rest = rest_after({now.had - before_.had, now.waited - before_.waited});
     std::unique_lock lock(mutex_);
     if (rest > 0) changed_.wait_for(lock, std::chrono::duration<double>(rest), [&] { return is_hurried_; });
-    since_ = Clock::now();
-    core_ = core;
+    before_ = now;
   }
   /// From any thread: somebody waits.
   void hurry() {
@@ -36,14 +43,15 @@ class Pace {
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
-  static double core_seconds() {
-    timespec t{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+  static Core of_thread() {
+    const Descriptor file(open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC));
+    char text[64] = "";
+    if (!file || read(file.get(), text, sizeof text - 1) <= 0) return {};  // then it never sleeps
+    char* end = nullptr;
+    const double had = std::strtod(text, &end);
+    return {1e-9 * had, 1e-9 * std::strtod(end, nullptr)};
   }
-  Clock::time_point since_ = Clock::now();
-  double core_ = 0;  // of the thread, which has just begun
+  Core before_;  // of the thread, which has just begun
   std::mutex mutex_;
   std::condition_variable changed_;
   bool is_hurried_ = false;
