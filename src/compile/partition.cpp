@@ -97,12 +97,13 @@ std::int64_t received_bytes(const Trial& t) {
 }
 
 // A node that takes a dearer way may spare others more: the plan of a small program that moves less by that, if it is cheaper. What is
-// called, and what is called often, is planned too often for that.
+// called, and what is called often, is planned too often for that; collectives are as the program says.
 void take_detours(Plan& best, const FlatGraph& g, const CompileInput& in, const Propagation& propagation,
                   const std::vector<Making>& how, const Uses& uses) {
   const std::vector<int> decided = best.trial.decided;
-  if (in.is_run || !best.trial.partition.iterations.empty() || !best.trial.partition.branches.empty() ||
-      decided.size() < 2 || decided.size() > kMostDecided)
+  const auto is_collective = [](const FlatNode& n) { return n.op->trait == Trait::asked; };
+  if (std::ranges::any_of(g.nodes, is_collective) || in.is_run || !best.trial.partition.iterations.empty() ||
+      !best.trial.partition.branches.empty() || decided.size() < 2 || decided.size() > kMostDecided)
     return;
   Preferences by = best.by;
   place_outputs(by, best.trial.partition, g, propagation.sub_axes);
@@ -147,7 +148,7 @@ static Partition best_of_trials(FlatGraph& g, const CompileInput& in, Propagatio
       if (!is_new) break;
     }
   }
-  if (goes_on) take_detours(*best, g, in, propagation, how, uses);
+  if (goes_on && in.target->takes_detours) take_detours(*best, g, in, propagation, how, uses);
   if (in.tells_runner_ups) {  // which takes a search more for whatever moves: of the best plan alone
     best->graph = g;
     best->trial =
