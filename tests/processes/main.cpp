@@ -285,12 +285,14 @@ std::uintmax_t unfinished_bytes() {
 }
 /// The last process is killed in the middle of what it writes.
 int killed_in_save() {
+  const Array saved = sa::block_until_ready(rows(1 << 22));
   if (sa::process_index() == sa::process_count() - 1)
-    std::thread([] {
-      while (unfinished_bytes() == 0) {}
+    std::thread([before = unfinished_bytes()] {  // what others have left
+      while (unfinished_bytes() <= before) {}
       std::raise(SIGKILL);
-    }).detach();
-  sa::checkpoints::save(test_folder(), 102, rows(1 << 22));
+    })
+        .detach();
+  sa::checkpoints::save(test_folder(), 102, saved);
   return 0;
 }
 /// The last process cannot open what the others read.
