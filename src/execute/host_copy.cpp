@@ -185,23 +185,23 @@ std::optional<Box> needed_of(const std::vector<Part>& parts, const Box& slab) {
   return all;
 }
 
+/// The first dimension that a run of the box goes through: those behind it are the slab's.
+std::size_t first_of_run(const Box& slab, const Box& box) {
+  std::size_t d = box.size.size();
+  while (d > 0 && box.size[d - 1] == slab.size[d - 1]) d--;
+  return d > 0 ? d - 1 : 0;
+}
 /// Of `box` within a slab: how many elements follow each other in the slab's row-major order.
 std::size_t run_length(const Box& slab, const Box& box) {
   std::int64_t n = 1;
-  for (std::size_t d = slab.size.size(); d-- > 0;) {
-    n *= box.size[d];
-    if (box.size[d] != slab.size[d]) break;
-  }
+  for (std::size_t d = first_of_run(slab, box); d < box.size.size(); d++) n *= box.size[d];
   return static_cast<std::size_t>(n);
 }
 /// Shorter ones are read with what stands between them.
 constexpr std::size_t least_run_bytes = 4096;
 /// f(begin, count): the runs of `box` in the order of the slab, in elements.
 template <class F> void each_run(const Box& slab, const Box& box, const F& f) {
-  std::size_t cut = box.size.size();  // behind these dimensions all is one run
-  while (cut > 0 && box.size[cut - 1] == slab.size[cut - 1]) cut--;
-  if (cut > 0) cut--;
-  const std::size_t count = run_length(slab, box);
+  const std::size_t cut = first_of_run(slab, box), count = run_length(slab, box);
   Box at = box;
   for (;;) {
     f(offset_in(slab, at), count);

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -19,10 +20,11 @@ namespace shardarray {
 
 namespace {
 
-struct Claim {  // somebody who decides where a computation runs
+struct Claim {  // somebody who decides where a computation runs: a leaf, a constraint, or a requested result
   const DeviceOrder* order;
-  std::string who;
   double weight;  // elements; of a constraint less than one, the more the finer it cuts
+  std::optional<std::size_t> leaf = {};
+  std::optional<Where> constraint = {};  // its line
 };
 
 struct Constraint {
@@ -60,30 +62,37 @@ std::string ids(const DeviceOrder* o) {
   return fmt::format("device ids [{}] on platform {}", text, o->devices()[0].platform);
 }
 
+std::string text_of(const Claim& c, const FlatGraph& g, std::span<const ValueRef> leaves,
+                    const std::vector<std::string>& names) {
+  if (!c.leaf)
+    return c.constraint ? fmt::format("a sharding constraint ({}:{})", c.constraint->file, c.constraint->line)
+                        : "an explicit output sharding";
+  const std::size_t k = *c.leaf;
+  const Type& t = g.types[static_cast<std::size_t>(g.inputs[k])];
+  const Value& v = *leaves[k];
+  const std::string type = type_string(t.dtype, t.shape, *v.layout, mesh_of(v.sharding));
+  return k < names.size() && !names[k].empty()
+             ? fmt::format("argument {} with shape {}", names[k], type)
+             : fmt::format("{} {}", names.empty() ? "an array" : "a captured array", type);
+}
+
 std::vector<Claim> claims(const FlatGraph& g, std::span<const ValueRef> leaves,
-                          std::span<const Sharding* const> requested, const std::vector<std::string>& names) {
+                          std::span<const Sharding* const> requested) {
   std::vector<Claim> c;
   for (std::size_t k = 0; k < leaves.size(); k++) {
-    const Type& t = g.types[static_cast<std::size_t>(g.inputs[k])];
     if (!is_bound(*leaves[k])) continue;
-    const Layout& layout = *leaves[k]->layout;
-    const std::string type = type_string(t.dtype, t.shape, layout, mesh_of(leaves[k]->sharding));
-    const std::string name =
-        k < names.size() && !names[k].empty()
-            ? fmt::format("argument {} with shape {}", names[k], type)
-            : fmt::format("{} {}", names.empty() ? "an array" : "a captured array", type);
-    c.push_back({layout.order(), name, static_cast<double>(num_elements(t.shape))});
+    const Shape& shape = g.types[static_cast<std::size_t>(g.inputs[k])].shape;
+    c.push_back({leaves[k]->layout->order(), static_cast<double>(num_elements(shape)), k});
   }
   for (const Constraint& x : constraints_of(g)) {
     double tiles = 1;
     for (int d = 0; d < x.layout->rank(); d++) tiles *= static_cast<double>(x.layout->tiles(d));
-    c.push_back({x.layout->order(), fmt::format("a sharding constraint ({}:{})", x.where.file, x.where.line),
-                 1 - 1 / tiles});
+    c.push_back({x.layout->order(), 1 - 1 / tiles, {}, x.where});
   }
   for (std::size_t k = 0; k < requested.size(); k++)
     if (requested[k]) {
       const int rank = static_cast<int>(g.types[static_cast<std::size_t>(g.outputs[k])].shape.size());
-      c.push_back({layout_of(*requested[k], rank)->order(), "an explicit output sharding", 0});
+      c.push_back({layout_of(*requested[k], rank)->order(), 0});
     }
   return c;
 }
@@ -133,7 +142,7 @@ LeafPlacement place_leaves(const FlatGraph& g, std::span<const ValueRef> leaves,
                            const Modes& modes, const char* function) {
   LeafPlacement p;
   const Claim* largest = nullptr;
-  const std::vector<Claim> all = claims(g, leaves, requested, names);
+  const std::vector<Claim> all = claims(g, leaves, requested);
   for (const Claim& c : all) {
     if (largest && c.order->sorted() != largest->order->sorted()) {
       const FlatNode* const meeting = meeting_of(g, leaves);
@@ -141,12 +150,13 @@ LeafPlacement place_leaves(const FlatGraph& g, std::span<const ValueRef> leaves,
       const detail::RecordedSite site(line);
       const bool jitted = !names.empty();
       if (!jitted && meeting) function = line.function ? line.function : meeting->op->name;
-      throw DeviceError(fmt::format(
-          "{}: Received incompatible devices for {}computation. Got {} with {} and {} with "
-          "{}. All committed arrays, constraints "
-          "and outputs of one computation must be on the same devices. Move one with "
-          "device_put(x, sharding).",
-          function, jitted ? "jitted " : "one ", all[0].who, ids(all[0].order), c.who, ids(c.order)));
+      throw DeviceError(
+          fmt::format("{}: Received incompatible devices for {}computation. Got {} with {} and {} with "
+                      "{}. All committed arrays, constraints "
+                      "and outputs of one computation must be on the same devices. Move one with "
+                      "device_put(x, sharding).",
+                      function, jitted ? "jitted " : "one ", text_of(all[0], g, leaves, names),
+                      ids(all[0].order), text_of(c, g, leaves, names), ids(c.order)));
     }
     if (!largest || c.weight > largest->weight) largest = &c;
   }

@@ -46,13 +46,14 @@ class Measuring {
               .flops = {},
               .links = {},
               .source = "measured, all devices at work"};
-    const std::int64_t side = side_of(float32);
-    m.product_padding = padding(side);
-    for (const DType t : {float32, float64, bfloat16, float16})
-      m.flops[name(t)] = flops(t, side_of(t), m.product_padding);
+    const Square square = square_of(float32);
+    m.product_padding = padding(square);
+    m.flops[name(float32)] = flops(square, m.product_padding);
+    for (const DType t : {float64, bfloat16, float16})
+      m.flops[name(t)] = flops(square_of(t), m.product_padding);
     if (devices_[0].platform == "cuda") {
       const tf32 mode(true);
-      m.flops["tf32"] = flops(float32, side_of(float32), m.product_padding);
+      m.flops["tf32"] = flops(square_of(float32), m.product_padding);
     }
     if (count_ > 1) m.links.push_back(link());
     return m;
@@ -80,28 +81,31 @@ class Measuring {
     block_until_ready(std::pair(a, b));
     return seconds_of([&] { return f(a, b); });
   }
-  /// So large that products of such squares take a few milliseconds.
-  std::int64_t side_of(DType t) const {
+  /// Products of squares, so large that they take a few milliseconds.
+  struct Square {
+    std::int64_t side;
+    double seconds;
+  };
+  Square square_of(DType t) const {
     constexpr double kLong = 3e-3;
     constexpr std::int64_t kMost = 8192;
-    std::int64_t side = 128;
-    while (side < kMost && product(side, side, side, t) < kLong) side *= 2;
-    return side;
+    for (std::int64_t side = 128;; side *= 2)
+      if (const double seconds = product(side, side, side, t); seconds >= kLong || side == kMost)
+        return {side, seconds};
   }
   /// Where one of m, n and k is an eighth of the others and the time t of that of the square: (1/8 + x) / (1 + x) = t, x in sides.
-  std::array<double, 3> padding(std::int64_t side) const {
-    const std::int64_t few = side / 8;
-    const double square = product(side, side, side);
+  std::array<double, 3> padding(const Square& square) const {
+    const std::int64_t side = square.side, few = side / 8;
     const auto of = [&](double seconds) {
-      const double t = std::clamp(seconds / square, 0.125, 0.5);
+      const double t = std::clamp(seconds / square.seconds, 0.125, 0.5);
       return static_cast<double>(side) * (t - 0.125) / (1 - t);
     };
     return {of(product(few, side, side)), of(product(side, few, side)), of(product(side, side, few))};
   }
-  double flops(DType t, std::int64_t side, const std::array<double, 3>& padding) const {
+  static double flops(const Square& square, const std::array<double, 3>& padding) {
     double operations = 2;
-    for (const double more : padding) operations *= static_cast<double>(side) + more;
-    return operations / product(side, side, side, t);
+    for (const double more : padding) operations *= static_cast<double>(square.side) + more;
+    return operations / square.seconds;
   }
 
   /// Bytes read and written by a loop over what no cache holds.
