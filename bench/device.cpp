@@ -257,7 +257,8 @@ int main(int argc, char** argv) {
   cases.add_product("product TF32", product, sa::float32, most.tf32, true);
   cases.add_product("product bfloat16", product, sa::bfloat16, most.bfloat16);
   cases.add("a cached call of 8 elements", {8}, sa::float32, 0, [](const sa::Array& x) { return x + 1; });
-  table.add_step("the document's step as one kernel", 16);
+  table.add_step("the document's step as one kernel", bench::block_batch);
+  table.add_step("the document's step as a cluster's kernel", bench::cluster_batch);
   table.add_step("the document's step as a graph", bench::least_graph_batch);
   table.add_step("the document's step, large batch", batch);
   table.measure(quick);

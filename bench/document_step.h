@@ -9,9 +9,9 @@
 
 namespace bench {
 
-/// The least power of two for which the step is a graph of several kernels on 1 and 8 devices (src/cuda/one_block.h): one kernel serves
-/// batches up to 128 and 256. bench/peers/rows.py has it too.
-constexpr std::int64_t least_graph_batch = 512;
+/// Powers of two for which the step on 1 and 8 devices is one block, a cluster of blocks and, the least one, a graph of several kernels
+/// (src/cuda/one_kernel.h). bench/peers/rows.py has the last two.
+constexpr std::int64_t block_batch = 16, cluster_batch = 512, least_graph_batch = 4096;
 
 class DocumentStep {
  public:

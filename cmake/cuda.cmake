@@ -6,12 +6,12 @@ set_property(CACHE SHARDARRAY_CUDA PROPERTY STRINGS AUTO ON OFF)
 
 file(GLOB cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/*.cpp)
 set(cuda_own ${cuda_sources})  # what the real plug-in has, and what the one of the tests has
-list(FILTER cuda_own INCLUDE REGEX "/(cublaslt_header|driver|kernel_image|libraries|nccl_header|one_block_limits)\\.cpp$")
+list(FILTER cuda_own INCLUDE REGEX "/(cublaslt_header|driver|kernel_image|libraries|nccl_header|one_kernel_limits)\\.cpp$")
 set(cuda_host_kernels ${PROJECT_SOURCE_DIR}/src/cuda/host_kernels.cpp)
 list(REMOVE_ITEM cuda_sources ${cuda_own} ${cuda_host_kernels})
 set(cuda_launches ${cuda_sources})  # pure functions of programs, which tests call too
 list(FILTER cuda_launches EXCLUDE REGEX "/(backend|branches|communicator|executable|gpu|gpu_launches|gpu_steps|host_step|launch_graph|plugin|printed_kernels|printed_loops|product_algorithms|product_trial|program_kernel|replay)\\.cpp$")
-set(cuda_libraries ${PROJECT_SOURCE_DIR}/src/cuda/libraries.cpp ${PROJECT_SOURCE_DIR}/src/cuda/one_block_limits.cpp)
+set(cuda_libraries ${PROJECT_SOURCE_DIR}/src/cuda/libraries.cpp ${PROJECT_SOURCE_DIR}/src/cuda/one_kernel_limits.cpp)
 # What printed kernels include is part of the plug-in.
 set(printed_headers ${PROJECT_SOURCE_DIR}/src/cuda/printed_headers.cpp)
 file(GLOB embedded CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/*.cuh)

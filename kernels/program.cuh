@@ -1,7 +1,8 @@
-// What the kernel of a whole program stands on (src/cuda/program_text.h): one block does all launches of the program, step by step.
+// What the kernel of a whole program stands on (src/cuda/program_text.h): one block, or the blocks of one cluster, do all launches of the
+// program, step by step.
 //
-// A step is what a kernel of its own would do: the same text with another grid. Behind each step all threads wait for each other,
-// and see what any of them wrote.
+// A step is what a kernel of its own would do: the same text with another grid, of one block that has all threads. Behind each step all
+// threads wait for each other, and see what any of them wrote.
 #pragma once
 #include "kernels/conv.cuh"
 #include "kernels/exchange.cuh"
@@ -25,7 +26,20 @@ namespace shardarray::device {
 #define SHARDARRAY_FORGET(arenas) static_cast<void>(0)
 #define SHARDARRAY_ARENAS(bytes, alignment) __shared__ alignas(alignment) std::byte arenas[bytes];
 #define SHARDARRAY_SYNC_BLOCK() __syncthreads()
-/// Runs the statement behind it for numbers below `count`, one after the other in each thread.
+/// All threads of all blocks. (The emulator of the tests defines sync_cluster.)
+#ifdef __CUDA_ARCH__
+__device__ inline void sync_cluster() {
+  asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
+}
+#endif
+#if SHARDARRAY_PROGRAM_BLOCKS > 1
+#define SHARDARRAY_SYNC_PROGRAM() sync_cluster()
+#define SHARDARRAY_CLUSTER __cluster_dims__(SHARDARRAY_PROGRAM_BLOCKS, 1, 1)
+#else
+#define SHARDARRAY_SYNC_PROGRAM() __syncthreads()
+#define SHARDARRAY_CLUSTER
+#endif
+/// Runs the statement behind it for numbers below `count`, one after the other in each thread of a block.
 #define SHARDARRAY_EACH(k, count) for (std::uint32_t k = threadIdx.x; k < (count); k += program_threads)
 #else
 #define SHARDARRAY_BLOCK_SHARED
@@ -33,7 +47,18 @@ namespace shardarray::device {
 #define SHARDARRAY_FORGET(arenas) std::memset(arenas, 0xff, sizeof arenas)
 #define SHARDARRAY_ARENAS(bytes, alignment) alignas(alignment) static thread_local std::byte arenas[bytes];
 #define SHARDARRAY_SYNC_BLOCK() static_cast<void>(0)
+#define SHARDARRAY_SYNC_PROGRAM() static_cast<void>(0)
 #define SHARDARRAY_EACH(k, count) for (std::uint32_t k = 0; k < (count); k++)
+#endif
+
+inline constexpr std::uint32_t all_threads = SHARDARRAY_PROGRAM_BLOCKS * program_threads;
+#ifdef __CUDACC__
+/// The thread's number among those of all blocks, which have neighbouring warps: a multiprocessor each does what few warps do.
+SHARDARRAY_DEVICE inline std::uint32_t program_thread() {
+  if constexpr (SHARDARRAY_PROGRAM_BLOCKS == 1) return threadIdx.x;
+  const std::uint32_t warp = threadIdx.x / warp_lanes * SHARDARRAY_PROGRAM_BLOCKS + blockIdx.x;
+  return warp * warp_lanes + threadIdx.x % warp_lanes;
+}
 #endif
 
 /// What all steps of a program get: its tables, and the addresses of this run.
@@ -54,18 +79,18 @@ template <auto text, std::uint32_t threads_together> struct ProgramStep {
 #define SHARDARRAY_PRINTED(name, text, most, blocks, together) \
   template <class Item> using name = ProgramStep<text<Item>, together>;
 
-/// A step for all its items, of which the largest has `points`. The block is so many groups of whole warps; a group is the block of
+/// A step for all its items, of which the largest has `points`. The threads are so many groups of whole warps; a group is the block of
 /// an item after the other. Warps with nothing to do are at the end at once: what others begin with is most of short steps. The
 /// host's order of threads is not that of the kernels, so that results would tell if it mattered.
 template <class Step>
 SHARDARRAY_DEVICE inline void run_step(const ProgramPlace& p, std::uint32_t table, std::uint32_t items,
                                        std::uint32_t groups, [[maybe_unused]] std::uint32_t points) {
-  const std::uint32_t threads = program_threads / groups;
+  const std::uint32_t threads = all_threads / groups;
 #ifdef __CUDACC__
-  const std::uint32_t thread = threadIdx.x % threads;
+  const std::uint32_t number = program_thread(), thread = number % threads;
   if (thread / warp_lanes * warp_lanes < points) {
     SHARDARRAY_POINTS
-    for (std::uint32_t item = threadIdx.x / threads; item < items; item += groups)
+    for (std::uint32_t item = number / threads; item < items; item += groups)
       Step::run({0, 1, item, thread, threads}, p.tables + table, p);
   }
 #else
@@ -73,17 +98,18 @@ SHARDARRAY_DEVICE inline void run_step(const ProgramPlace& p, std::uint32_t tabl
     for (std::uint32_t end = threads; end > 0; end -= Step::together)
       Step::run({0, 1, item, end - Step::together, threads}, p.tables + table, p);
 #endif
-  SHARDARRAY_SYNC_BLOCK();
+  SHARDARRAY_SYNC_PROGRAM();
 }
 
 /// A step whose items have a text each, `groups` at least as many.
 template <class... Items>
 SHARDARRAY_DEVICE inline void run_items(const ProgramPlace& p, std::uint32_t groups) {
-  const std::uint32_t threads = program_threads / groups;
+  const std::uint32_t threads = all_threads / groups;
 #ifdef __CUDACC__
-  std::uint32_t group = threadIdx.x / threads;
+  const std::uint32_t number = program_thread();
+  std::uint32_t group = number / threads;
   const auto run = [&]<class Item>(Item*) {
-    if (group-- == 0) Item::run({0, 1, 0, threadIdx.x % threads, threads}, p.tables, p);
+    if (group-- == 0) Item::run({0, 1, 0, number % threads, threads}, p.tables, p);
   };
 #else
   const auto run = [&]<class Item>(Item*) {
@@ -92,7 +118,7 @@ SHARDARRAY_DEVICE inline void run_items(const ProgramPlace& p, std::uint32_t gro
   };
 #endif
   (run(static_cast<Items*>(nullptr)), ...);
-  SHARDARRAY_SYNC_BLOCK();
+  SHARDARRAY_SYNC_PROGRAM();
 }
 
 /// The same as a function of its own, for texts that several steps may share: they are compiled once.
@@ -135,8 +161,8 @@ SHARDARRAY_DEVICE inline void put_arenas(Bases& to, const Bases& from, std::byte
 
 // The head of the kernel.
 #ifdef __CUDACC__
-#define SHARDARRAY_PROGRAM(name)                                                          \
-  extern "C" __global__ void __launch_bounds__(shardarray::device::program_threads) name( \
+#define SHARDARRAY_PROGRAM(name)                                                                             \
+  extern "C" __global__ void __launch_bounds__(shardarray::device::program_threads) SHARDARRAY_CLUSTER name( \
       const std::byte* tables, std::byte* scratch, const __grid_constant__ shardarray::device::Bases bases)
 #else
 /// `name`_bases: how many addresses a launch brings.

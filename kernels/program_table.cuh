@@ -4,7 +4,7 @@
 
 namespace shardarray::device {
 
-inline constexpr std::uint32_t program_threads = 1024;  // of the one block of a program's kernel
+inline constexpr std::uint32_t program_threads = 1024;  // of a block of a program's kernel
 
 /// Where a base of the called program is: at its first run, then at runs of even and of odd numbers; `stride` bytes are added with
 /// every run.

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "cuda/one_block.h"
+#include "cuda/one_kernel.h"
 #include "cuda/printer.h"
 #include "cuda/program_text.h"
 #include "cuda/table.h"
@@ -382,16 +382,16 @@ TEST_CASE("cuda blocks: the steps of a program that is one kernel wait for each 
     std::string name;
     std::shared_ptr<const Program> program;
     cuda::ProgramText printed;
+    unsigned blocks;
   };
   std::vector<Row> rows;
   std::vector<std::unique_ptr<CompiledText>> texts;
   const Mesh mesh = make_mesh({{"x", 2}, {"y", 4}});
   const auto add = [&](const std::string& name, const program_test::Prepared& prepared) {
-    Row r{name, compiled_for(prepared, cuda::cuda_target()).program, {}};
-    if (!cuda::fits_one_block(*r.program)) return false;
-    r.printed = cuda::print_program(*r.program, cuda::buffer_alignment);
-    rows.push_back(std::move(r));
-    return true;
+    const auto program = compiled_for(prepared, cuda::cuda_target()).program;
+    for (const unsigned blocks : {1u, 2u})  // a block alone, a cluster
+      rows.push_back({name, program, cuda::print_program(*program, cuda::buffer_alignment, blocks), blocks});
+    return cuda::one_kernel_blocks(*program, 1) == 1;
   };
   const auto step = [](const Array& w, const Array& x) {
     const Array h = relu(matmul(x, w));
@@ -418,7 +418,7 @@ TEST_CASE("cuda blocks: the steps of a program that is one kernel wait for each 
             program_test::prepare(jit(by_rows), program_test::numbers({300, 2}), arange(0, 300) % 7)));
   for (const Row& r : rows) {
     const CompiledText text(emulator + r.printed.text + "using shardarray::shardarray_program;\n" +
-                            runner_of(cuda::program_kernel_name));
+                            runner_of(cuda::program_kernel_name, r.blocks > 1));
     const auto launches = cuda::launches_of(*r.program);
     const auto want =
         outputs_of(*r.program, [&](const std::vector<void*>& bases) { run_launches(launches, bases, {}); });
@@ -431,11 +431,11 @@ TEST_CASE("cuda blocks: the steps of a program that is one kernel wait for each 
         const ProgramBlock tables(r.printed.tables.size() + 1);
         std::copy(r.printed.tables.begin(), r.printed.tables.end(), tables.data());
         const char* const wrong = emulated(text, cuda::program_kernel_name)(
-            1, 1, device::program_threads, order, tables.data(), scratch.data(), addresses.data());
+            r.blocks, 1, device::program_threads, order, tables.data(), scratch.data(), addresses.data());
         REQUIRE_MESSAGE((wrong == nullptr), wrong);
       });
       const std::string difference = difference_of(*r.program, got, want);
-      CHECK_MESSAGE(difference.empty(), r.name << ", order " << order << ": " << difference);
+      CHECK_MESSAGE(difference.empty(), r.name << ", " << r.blocks << " blocks, order " << order << ": " << difference);
     }
   }
 }

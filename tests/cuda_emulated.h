@@ -17,13 +17,14 @@ inline constexpr const char* emulator = "#include \"tests/cuda/emulated_block.h\
 /// What runs a kernel of an emulated text; null, or what is wrong.
 using Emulated = const char* (*)(unsigned blocks, unsigned items, unsigned threads, unsigned order,
                                  const void* table, void* memory, const void* bases);
-/// Its text, behind that of the kernel.
-inline std::string runner_of(const std::string& kernel) {
+/// Its text, behind that of the kernel. `clustered`: the blocks of a launch are one cluster.
+inline std::string runner_of(const std::string& kernel, bool clustered = false) {
   return "extern \"C\" const char* run_" + kernel +
          "(unsigned blocks, unsigned items, unsigned threads, unsigned order, const void* table, void* "
          "memory, "
          "const void* bases) { return emulate(" +
-         kernel + ", blocks, items, threads, order, table, memory, bases); }\n";
+         kernel + ", blocks, items, threads, order, table, memory, bases, " + (clustered ? "true" : "false") +
+         "); }\n";
 }
 inline Emulated emulated(const CompiledText& text, const std::string& kernel) {
   const auto run = reinterpret_cast<Emulated>(text.symbol("run_" + kernel));

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cuda/launch.h"
-#include "cuda/one_block.h"
+#include "cuda/one_kernel.h"
 #include "cuda_fake.h"
 #include "cuda_programs.h"
 #include "platform_programs.h"
@@ -124,7 +124,7 @@ TEST_CASE("cuda host steps: they are no launches, and no part of a kernel") {
   const auto prepared = program_test::prepare(
       sa::jit([](const Array& x) { return sa::linalg::cholesky(x * 2) + 1; }), sa::eye(3));
   const auto program = sa::test::compiled_for(prepared, sa::cuda::cuda_target()).program;
-  CHECK_FALSE(sa::cuda::fits_one_block(*program));
+  CHECK(sa::cuda::one_kernel_blocks(*program, 8) == 0);
   std::string said;
   try {
     sa::cuda::launches_of(*program);

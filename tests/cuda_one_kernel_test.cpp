@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "cuda/compiler.h"
-#include "cuda/one_block.h"
+#include "cuda/one_kernel.h"
 #include "cuda/program_text.h"
 #include "cuda_fake.h"
 #include "cuda_launches.h"
@@ -63,7 +63,7 @@ std::shared_ptr<Program> program_of(std::size_t copies, const Step& step) {
 bool fits(std::size_t copies, const Step& step, const std::vector<Step>& more = {}) {
   const auto p = program_of(copies, step);
   p->steps.insert(p->steps.end(), more.begin(), more.end());
-  return cuda::fits_one_block(*p);
+  return cuda::one_kernel_blocks(*p, 1) == 1;
 }
 Step call_of(std::shared_ptr<const Program> program, std::int64_t trip) {
   ProgramCall call;
@@ -102,7 +102,7 @@ std::size_t lines_with(const std::string& part, const std::string& text) {
 }  // namespace
 
 TEST_CASE("cuda one kernel: programs of little work are one kernel") {
-  const cuda::OneBlockLimits most;
+  const cuda::OneKernelLimits most;
   CHECK(most.points_a_step == 4096);
   CHECK(fits(2, loop_over(10)));
   CHECK(!fits(1, loop_over(10)));  // it is a kernel already
@@ -117,6 +117,11 @@ TEST_CASE("cuda one kernel: programs of little work are one kernel") {
   CHECK(!fits(20, loop_over(10), {product_of(64, 64, 65, false)}));
   CHECK(fits(20, loop_over(10), {product_of(64, 64, 65, true)}));
   CHECK(!fits(2, product_of(200, 200, 0, true)));  // zeros are written too
+  // Where a GPU has clusters of 8 blocks, these do 8 times as much.
+  CHECK(cuda::one_kernel_blocks(*program_of(2, loop_over(4096)), 8) == 1);
+  CHECK(cuda::one_kernel_blocks(*program_of(2, loop_over(4097)), 8) == 8);
+  CHECK(cuda::one_kernel_blocks(*program_of(2, loop_over(8 * 4096)), 8) == 8);
+  CHECK(cuda::one_kernel_blocks(*program_of(2, loop_over(8 * 4096 + 1)), 8) == 0);
   // A sort is as many launches as its runs are merged.
   CHECK(fits(4, loop_over(10), {sort_of(500)}));
   CHECK(!fits(4, loop_over(10), {sort_of(1 << 12)}));
@@ -136,9 +141,9 @@ TEST_CASE("cuda one kernel: neither are texts of any length, nor runs, arguments
   CHECK(!fits(1, call_of(three, 2)));
   const auto p = program_of(2, loop_over(10));
   p->base_count = 1000;
-  CHECK(cuda::fits_one_block(*p));
+  CHECK(cuda::one_kernel_blocks(*p, 1) == 1);
   p->base_count++;
-  CHECK(!cuda::fits_one_block(*p));
+  CHECK(cuda::one_kernel_blocks(*p, 8) == 0);
 }
 
 TEST_CASE("cuda one kernel: every op, cut over eight devices, gives the bits of its launches") {
@@ -193,7 +198,7 @@ TEST_CASE("cuda one kernel: programs that are called are loops") {
   for (const P& spec : {P(), P("x"), P("y", "x"), P(none, "x")}) {
     const auto program = cuda_program(program_test::prepare(jit(in_loops), device_put(v, over_eight(spec)),
                                                             device_put(xs, over_eight(P(none, "y")))));
-    CHECK(cuda::fits_one_block(*program));
+    CHECK(cuda::one_kernel_blocks(*program, 1) == 1);
     const std::string text = cuda::print_program(*program, cuda::buffer_alignment).text;
     CHECK(lines_with("for (std::int64_t run1 = 0; run1 < 4; run1++) {", text) == 1);
     CHECK(lines_with("for (std::int64_t run2 = 0; run2 < 3; run2++) {", text) == 1);
@@ -211,7 +216,8 @@ TEST_CASE("cuda one kernel: a program as text") {
   const std::string& text = printed.text;
   CAPTURE(text);
   CHECK(text.starts_with("#define SHARDARRAY_PROGRAM_BASES " + std::to_string(printed.bases) +
-                         "\n#include \"kernels/program.cuh\"\nnamespace shardarray::device {\n"));
+                         "\n#define SHARDARRAY_PROGRAM_BLOCKS 1\n#include \"kernels/program.cuh\"\nnamespace "
+                         "shardarray::device {\n"));
   CHECK(text.ends_with("}\n}  // namespace shardarray\n"));
   CHECK(lines_with("SHARDARRAY_PROGRAM(shardarray_program) {\n", text) == 1);
   const std::string known = "shardarray_program_items::Known";
@@ -229,15 +235,17 @@ TEST_CASE("cuda one kernel: the document's step becomes code of three architectu
   const DocumentStep step(devices("cpu"));
   const auto program =
       cuda_program(program_test::prepare(step.compiled(), step.model, step.state, step.x, step.y));
-  CHECK(cuda::fits_one_block(*program));
-  const std::string text = cuda::print_program(*program, cuda::buffer_alignment).text;
+  CHECK(cuda::one_kernel_blocks(*program, 1) == 1);
   const cuda::Nvrtc* nvrtc = nullptr;
   try {
     nvrtc = &cuda::nvrtc();
   } catch (const CompileError& e) { MESSAGE("SKIPPED, no text is compiled: " << e.what()); }
   if (nvrtc == nullptr) return;
-  for (const std::string architecture : {"sm_80", "sm_90", "sm_100"}) {
+  const std::pair<const char*, std::uint32_t> rows[] = {{"sm_80", 1}, {"sm_90", 1}, {"sm_90", 8}, {"sm_100", 8}};
+  for (const auto& [architecture, blocks] : rows) {
     CAPTURE(architecture);
+    CAPTURE(blocks);
+    const std::string text = cuda::print_program(*program, cuda::buffer_alignment, blocks).text;
     const auto start = std::chrono::steady_clock::now();
     std::string log;
     REQUIRE(cuda::compile_text(*nvrtc, text, architecture, &log).size() > 1000);

@@ -30,7 +30,7 @@ class ProgramTexts {
     cuda::ProgramText printed = cuda::print_program(*program, cuda::buffer_alignment);
     const std::string number = std::to_string(programs_.size());
     std::string text = printed.text;
-    for (int line = 0; line < 2; line++) text.erase(0, text.find('\n') + 1);  // all get the same
+    for (int line = 0; line < 3; line++) text.erase(0, text.find('\n') + 1);  // all get the same
     replace_all(text, "shardarray_loop_", "loop_" + number + "_");
     replace_all(text, cuda::program_kernel_name, "program_" + number);
     if (parts_.empty() || parts_.back().size() > most_text) parts_.emplace_back();
@@ -63,7 +63,7 @@ class ProgramTexts {
   };
   void compile() {
     const std::string head = "#define SHARDARRAY_PROGRAM_BASES " + std::to_string(most_bases_) +
-                             "\n#include \"kernels/program.cuh\"\n";
+                             "\n#define SHARDARRAY_PROGRAM_BLOCKS 1\n#include \"kernels/program.cuh\"\n";
     objects_.resize(parts_.size());
     std::atomic<std::size_t> next = 0;
     std::array<std::future<void>, 2> under_way;  // one a core in CI

@@ -134,9 +134,10 @@ def precisions(title, row, size=0, devices=1, names=("f32", "tf32"), **aims):
 # Aims beside JAX alone: those beside the GPU itself are in bench/device_aims.h.
 ONE_KERNEL, GRAPH, FILTER_JIT, LARGE_STEP = 0.25, 0.5, 0.1, 1
 ALL = ("f32", "tf32", "bf16")
-GRAPH_BATCH = 512  # whose step is a graph, and no single kernel (bench/document_step.h)
+CLUSTER_BATCH, GRAPH_BATCH = 512, 4096  # whose step is a cluster's kernel, or a graph (bench/document_step.h)
 CUDA_ROWS = [
     Row("seed step, 8 devices", "seed_step", devices=8, ratio=ONE_KERNEL),
+    Row("seed step, 8 devices, as a cluster's kernel", "seed_step", CLUSTER_BATCH, devices=8, ratio=ONE_KERNEL),
     Row("seed step, 8 devices, as a graph", "seed_step", GRAPH_BATCH, devices=8, ratio=GRAPH),
     Row(
         "seed step, 8 devices, filter_jit",

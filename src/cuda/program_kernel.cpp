@@ -4,23 +4,32 @@
 #include <utility>
 
 #include "base/codegen_mode.h"
-#include "cuda/one_block.h"
+#include "cuda/one_kernel.h"
 #include "cuda/program_text.h"
 #include "kernels/program_table.cuh"
 
 namespace shardarray::cuda {
+namespace {
+
+constexpr std::uint32_t most_cluster_blocks = 8;  // of which every GPU with clusters has room for one
+
+}  // namespace
 
 std::shared_ptr<ProgramKernel> ProgramKernel::of(CudaBackend& backend, Gpu& gpu,
                                                  std::shared_ptr<const Program> program,
                                                  std::uint64_t alignment) {
-  if (codegen_mode_of_environment() == CodegenMode::off || !fits_one_block(*program)) return nullptr;
-  std::shared_ptr<ProgramKernel> kernel(new ProgramKernel(backend, gpu, std::move(program), alignment));
+  if (codegen_mode_of_environment() == CodegenMode::off) return nullptr;
+  const std::uint32_t cluster = gpu.properties().major >= 9 ? most_cluster_blocks : 1;
+  const std::uint32_t blocks = one_kernel_blocks(*program, cluster);
+  if (blocks == 0) return nullptr;
+  std::shared_ptr<ProgramKernel> kernel(
+      new ProgramKernel(backend, gpu, std::move(program), alignment, blocks));
   kernel->begin();
   return kernel;
 }
 
 void ProgramKernel::build() {
-  ProgramText printed = print_program(*program_, alignment_);
+  ProgramText printed = print_program(*program_, alignment_, blocks_);
   const Library library = loaded_text(gpu_, printed.text);
   kernel_ = gpu_.kernel(program_kernel_name, library);
   tables_ = backend_.allocate_for_launches(gpu_, printed.tables.size() + device::table_margin);
@@ -42,7 +51,7 @@ void ProgramKernel::ask(Turn& turn, std::span<void* const> bases, const BufferRe
   std::transform(bases.begin(), bases.end(), addresses.begin() + 1,
                  [](void* b) { return reinterpret_cast<std::uint64_t>(b); });
   void* arguments[] = {&tables, &memory, addresses.data()};
-  turn.launch(kernel_, {1, 1, device::program_threads}, arguments, steps);
+  turn.launch(kernel_, {blocks_, 1, device::program_threads}, arguments, steps);
 }
 
 }  // namespace shardarray::cuda

@@ -1,4 +1,4 @@
-// The one kernel of a program that fits one block: its launches one by one run until it is compiled and loaded.
+// The one kernel of a program of little work: its launches one by one run until it is compiled and loaded.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -29,17 +29,19 @@ class ProgramKernel final : public PrintedKernels {
  private:
   void build() override;
   ProgramKernel(CudaBackend& backend, Gpu& gpu, std::shared_ptr<const Program> program,
-                std::uint64_t alignment)
+                std::uint64_t alignment, std::uint32_t blocks)
       : PrintedKernels("Programs of little work are launched step by step on CUDA devices."),
         backend_(backend),
         gpu_(gpu),
         program_(std::move(program)),
-        alignment_(alignment) {}
+        alignment_(alignment),
+        blocks_(blocks) {}
 
   CudaBackend& backend_;
   Gpu& gpu_;
   const std::shared_ptr<const Program> program_;
   const std::uint64_t alignment_;
+  const std::uint32_t blocks_;
   // Written by build():
   KernelHandle kernel_ = nullptr;
   BufferRef tables_;

@@ -84,14 +84,14 @@ std::string printed_step(const KernelLaunch& l, const std::string& known) {
 
 std::size_t aligned_for_tables(std::size_t bytes) { return (bytes + 15) / 16 * 16; }
 
-/// The groups in which a block's threads take the items of a step: the fewest rounds.
-std::uint32_t groups_of(std::int64_t points, std::uint32_t items) {
-  constexpr std::uint32_t most = device::program_threads / 32;  // of whole warps
+/// The groups in which the threads of all blocks take the items of a step: the fewest rounds.
+std::uint32_t groups_of(std::int64_t points, std::uint32_t items, std::uint32_t threads) {
+  const std::uint32_t most = threads / 32;  // of whole warps
   std::uint32_t best = 1;
   std::int64_t fewest = std::numeric_limits<std::int64_t>::max();
   for (std::uint32_t groups = 1; groups <= most && groups < 2 * items; groups *= 2) {
     const std::int64_t rounds = ceil_div(std::int64_t{items}, std::int64_t{groups}) *
-                                ceil_div(points, std::int64_t{device::program_threads / groups});
+                                ceil_div(points, std::int64_t{threads / groups});
     if (rounds <= fewest) best = groups;
     fewest = std::min(fewest, rounds);
   }
@@ -100,12 +100,15 @@ std::uint32_t groups_of(std::int64_t points, std::uint32_t items) {
 
 class ProgramPrinter {
  public:
+  explicit ProgramPrinter(std::uint32_t blocks) : blocks_(blocks) {}
   ProgramText print(const Program& program, std::uint64_t alignment) {
     place_arenas(program, alignment);
     steps(program, alignment, 0);
     tables_.resize(aligned_for_tables(tables_.size()));
     ProgramText out;
-    out.text = fmt::format("#define SHARDARRAY_PROGRAM_BASES {}\n#include \"kernels/program.cuh\"\n", bases_);
+    out.text = fmt::format(
+        "#define SHARDARRAY_PROGRAM_BASES {}\n#define SHARDARRAY_PROGRAM_BLOCKS {}\n#include \"kernels/program.cuh\"\n",
+        bases_, blocks_);
     out.text += loops_.text();
     out.text +=
         fmt::format("namespace shardarray {{\nusing namespace device;\nnamespace {} {{\n", known_scope);
@@ -142,9 +145,11 @@ class ProgramPrinter {
   }
 
  private:
-  /// The scratch arenas of all devices, in shared memory where it has room for them: they hold nothing before the program and nothing
-  /// behind it.
+  std::uint32_t threads() const { return blocks_ * device::program_threads; }
+  /// The scratch arenas of all devices, in a block's shared memory where it has room for them: they hold nothing before the program and
+  /// nothing behind it. Blocks share none.
   void place_arenas(const Program& program, std::uint64_t alignment) {
+    if (blocks_ > 1) return;
     arena_alignment_ = std::max(alignment, buffer_alignment);  // of a called program's bases it may be less
     std::uint64_t bytes = 0;
     for (const std::uint64_t b : program.scratch_bytes) bytes = std::max(bytes, b);
@@ -169,8 +174,8 @@ class ProgramPrinter {
   void print_step(const KernelLaunch& l, int depth, const std::string& known) {
     text_ += fmt::format("{:{}}{}_step<{}>(p{}, {}, {}, {}, {});\n", "", 2 + 2 * depth,
                          l.loop || !known.empty() ? "run" : "call", printed(l, known), depth,
-                         known.empty() ? add(l.table) : 0, l.items, groups_of(l.points, l.items),
-                         std::min(l.points, std::int64_t{device::program_threads}));
+                         known.empty() ? add(l.table) : 0, l.items, groups_of(l.points, l.items, threads()),
+                         std::min(l.points, std::int64_t{threads()}));
   }
   /// Few items may have a struct each, and warps of their own.
   bool print_known(const KernelLaunch& l, int depth) {
@@ -207,7 +212,7 @@ class ProgramPrinter {
     shape.row_warps = 1;
     shape.kept_points = 0;
     // A text without runs is half as long, and threads wait for its instructions; few points have a thread each.
-    shape.runs = l.points * l.items > 2 * device::program_threads;
+    shape.runs = l.points * l.items > 2 * threads();
     shape.tile_axis = shape.tile_side = 0;
     return fmt::format("{}<{}>", loops_.add(*l.loop, shape),
                        known.empty() ? "PrintedItem" : fmt::format("KnownItem<{}>", known));
@@ -235,6 +240,7 @@ class ProgramPrinter {
     return at;
   }
 
+  const std::uint32_t blocks_;
   std::deque<std::vector<KernelLaunch>> launches_;  // loops_ refers to them
   LoopTexts loops_;
   KnownArenas arenas_;
@@ -248,8 +254,8 @@ class ProgramPrinter {
 
 }  // namespace
 
-ProgramText print_program(const Program& program, std::uint64_t alignment) {
-  return ProgramPrinter().print(program, alignment);
+ProgramText print_program(const Program& program, std::uint64_t alignment, std::uint32_t blocks) {
+  return ProgramPrinter(blocks).print(program, alignment);
 }
 
 }  // namespace shardarray::cuda

@@ -1,4 +1,5 @@
-// A program as the text of one kernel: what its launches do, one after the other in one block, with a barrier behind each.
+// A program as the text of one kernel: what its launches do, one after the other in one block or a cluster of
+// them, with a barrier behind each.
 // Programs that it calls are loops around what theirs do.
 #pragma once
 #include <cstddef>
@@ -9,7 +10,7 @@
 
 namespace shardarray::cuda {
 
-/// The kernel is `program_kernel_name`, of one block of program_threads threads; its third argument is as many addresses as the
+/// The kernel is `program_kernel_name`, of blocks of program_threads threads; its third argument is as many addresses as the
 /// program has bases, behind 8 bytes of zero (Bases of kernels/device.cuh with a longer list). Its bits are those of the launches.
 struct ProgramText {
   std::string text;
@@ -18,7 +19,7 @@ struct ProgramText {
   std::size_t bases = 0;          ///< addresses of the third
 };
 inline constexpr char program_kernel_name[] = "shardarray_program";
-/// Of a program that fits one block (one_block.h); `alignment`: bytes that all its bases are multiples of.
-ProgramText print_program(const Program& program, std::uint64_t alignment);
+/// Of a program that is one kernel of `blocks` (one_kernel.h); `alignment`: bytes that all its bases are multiples of.
+ProgramText print_program(const Program& program, std::uint64_t alignment, std::uint32_t blocks = 1);
 
 }  // namespace shardarray::cuda

@@ -1,7 +1,7 @@
 // Kernels as the device runs them, on the host: every thread of a block is a fiber of its own, which waits at barriers. So the
 // text for devices is run: shuffles, shared memory, what a thread of many does. Who compiles it prints it in front of a kernel.
 //
-// Blocks run one after the other, and the fibers of a block from one barrier to the next in one of several orders: what two threads
+// Blocks, or clusters of them, run one after the other, and the fibers of one from one barrier to the next in one of several orders: what two threads
 // do to the same place between two barriers shows as other bits. A barrier that some threads of a warp or a block do not reach is
 // an error, as it is a hang on the device.
 #pragma once
@@ -24,6 +24,7 @@
 #define alignas(n) __attribute__((aligned(n)))  // which may stand behind `static`
 #define __grid_constant__
 #define __launch_bounds__(...)
+#define __cluster_dims__(...)
 #define __forceinline__ inline
 #define __noinline__ [[gnu::noinline]]
 
@@ -36,7 +37,7 @@ namespace emulated {
 struct Place {
   unsigned x = 0, y = 0, z = 0;
 };
-enum class Waits { no, block, sync, shuffle, shuffle_down, ballot, done };  // the lanes of a warp in one call
+enum class Waits { no, cluster, block, sync, shuffle, shuffle_down, ballot, done };  // the lanes of a warp in one call
 /// Where a fiber goes on, or what it was started by. ucontext's functions only begin one: each of their switches asks the kernel
 /// for the signals' mask, twice.
 using Resume = void* [5];
@@ -44,6 +45,7 @@ struct Fiber {
   std::unique_ptr<char[]> stack;  // null: it has not begun
   Resume here{};
   Place thread;
+  unsigned block = 0;  // of its cluster
   Waits waits = Waits::no;
   unsigned long long word = 0;  // that it shows the lanes of its warp
 };
@@ -54,9 +56,12 @@ inline constexpr std::size_t stack_bytes = 64 << 10;
 static std::vector<Fiber> fibers;
 static Fiber* current = nullptr;
 static Resume scheduler;
-static Place block_place, grid_size, block_size;
+static Place block_place, grid_size, block_size;  // block_place: of the cluster's first
+static unsigned cluster_blocks = 1;                // all of a grid's, or one
 static void (*body)();
 static bool full_warps = true;  // no call has named only some lanes of its warp
+
+inline Place place_of_block() { return {block_place.x + current->block, block_place.y, 0}; }
 
 [[gnu::noinline]] inline void jump(Resume& to) { __builtin_longjmp(to, 1); }
 [[gnu::noinline]] inline void wait(Waits how) {
@@ -83,18 +88,22 @@ inline void enter() {
   makecontext(&begin, enter, 0);
   setcontext(&begin);
 }
+/// Of the current fiber's warp.
+inline const Fiber& lane_of_warp(unsigned lane) {
+  const auto at = static_cast<std::size_t>(current - fibers.data());
+  return fibers[at / lanes * lanes + lane];
+}
 template <class T> T exchanged(unsigned mask, T x, unsigned lane, Waits call) {
   static_assert(sizeof(T) <= 8);
   full_warps &= mask == ~0u;
   std::memcpy(&current->word, &x, sizeof x);
   wait(call);
-  const Fiber& other = fibers[current->thread.x / lanes * lanes + lane];
-  std::memcpy(&x, &other.word, sizeof x);
+  std::memcpy(&x, &lane_of_warp(lane).word, sizeof x);
   wait(call);  // all have read
   return x;
 }
 
-/// Lets go who waits for the warp or the block where all of it have come. False: nobody may go on.
+/// Lets go who waits for the warp, the block or the cluster where all of it have come. False: nobody may go on.
 inline bool release() {
   bool any = false;
   const auto all = [&](std::size_t first, std::size_t count, Waits how) {
@@ -109,16 +118,19 @@ inline bool release() {
         all(first, lanes, call);
         break;  // who was let go waits for nothing
       }
-  all(0, fibers.size(), Waits::block);
+  for (std::size_t first = 0; first < fibers.size(); first += block_size.x) all(first, block_size.x, Waits::block);
+  all(0, fibers.size(), Waits::cluster);
   return any;
 }
 
-/// The threads of a block; `order`: 0 as they are numbered, 1 backwards, else mixed.
-inline const char* run_block(unsigned threads, unsigned order) {
+/// The threads of a cluster of blocks; `order`: 0 as they are numbered, 1 backwards, else mixed.
+inline const char* run_cluster(unsigned order) {
+  const unsigned threads = cluster_blocks * block_size.x;
   fibers.resize(threads);
   for (char* p = __start_emulated_shared; p != __stop_emulated_shared; p++) *p = static_cast<char>(0xaa);
   for (unsigned k = 0; k < threads; k++) {
-    fibers[k].thread.x = k;
+    fibers[k].thread.x = k % block_size.x;
+    fibers[k].block = k / block_size.x;
     fibers[k].waits = Waits::no;
   }
   for (;;) {
@@ -138,10 +150,11 @@ inline const char* run_block(unsigned threads, unsigned order) {
 }  // namespace emulated
 
 #define threadIdx (emulated::current->thread)
-#define blockIdx (emulated::block_place)
+#define blockIdx (emulated::place_of_block())
 #define gridDim (emulated::grid_size)
 #define blockDim (emulated::block_size)
 
+inline void sync_cluster() { emulated::wait(emulated::Waits::cluster); }
 inline void __syncthreads() { emulated::wait(emulated::Waits::block); }
 inline void __syncwarp() { emulated::wait(emulated::Waits::sync); }
 template <class T> T __shfl_sync(unsigned mask, T x, unsigned lane) {
@@ -158,8 +171,7 @@ inline unsigned __ballot_sync(unsigned mask, bool x) {
   emulated::wait(emulated::Waits::ballot);
   unsigned all = 0;
   for (unsigned lane = 0; lane < emulated::lanes; lane++) {
-    const emulated::Fiber& other = emulated::fibers[threadIdx.x / emulated::lanes * emulated::lanes + lane];
-    all |= static_cast<unsigned>(other.word) << lane;
+    all |= static_cast<unsigned>(emulated::lane_of_warp(lane).word) << lane;
   }
   emulated::wait(emulated::Waits::ballot);  // all have read
   return all;
@@ -171,10 +183,11 @@ inline unsigned atomicAdd(unsigned* p, unsigned x) {
 }
 inline void* __cvta_global_to_generic(std::size_t p) { return reinterpret_cast<void*>(p); }
 
-/// Runs a launch; null, or what is wrong. `bases`: what the kernel's last parameter is made of.
+/// Runs a launch; null, or what is wrong. `bases`: what the kernel's last parameter is made of. `clustered`: its blocks are a cluster.
 template <class Bases>
 const char* emulate(void (*kernel)(const std::byte*, std::byte*, Bases), unsigned blocks, unsigned items,
-                    unsigned threads, unsigned order, const void* table, void* memory, const void* bases) {
+                    unsigned threads, unsigned order, const void* table, void* memory, const void* bases,
+                    bool clustered = false) {
   static void (*run)(const std::byte*, std::byte*, Bases);
   static const void *given_table, *given_bases;
   static void* given_memory;
@@ -188,10 +201,12 @@ const char* emulate(void (*kernel)(const std::byte*, std::byte*, Bases), unsigne
   };
   emulated::grid_size = {blocks, items, 1};
   emulated::block_size = {threads, 1, 1};
-  for (unsigned k = 0; k < blocks * items; k++) {
-    const unsigned at = order == 1 ? blocks * items - 1 - k : k;
-    emulated::block_place = {at % blocks, at / blocks, 0};
-    if (const char* const wrong = emulated::run_block(threads, order)) return wrong;
+  emulated::cluster_blocks = clustered ? blocks : 1;
+  const unsigned clusters = blocks / emulated::cluster_blocks;
+  for (unsigned k = 0; k < clusters * items; k++) {
+    const unsigned at = order == 1 ? clusters * items - 1 - k : k;
+    emulated::block_place = {at % clusters, at / clusters, 0};
+    if (const char* const wrong = emulated::run_cluster(order)) return wrong;
   }
   return nullptr;
 }

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "cuda/libraries.h"
-#include "cuda/one_block.h"
+#include "cuda/one_kernel.h"
 #include "cuda/program_text.h"
 #include "fake_code.h"
 #include "shardarray/error.h"
@@ -102,9 +102,9 @@ const Nvrtc& nvrtc() {
 }
 
 /// SHARDARRAY_FAKE_ONE_KERNEL=0: programs are never one kernel.
-const OneBlockLimits& one_block_limits() {
-  static const OneBlockLimits limits = [] {
-    OneBlockLimits most;
+const OneKernelLimits& one_kernel_limits() {
+  static const OneKernelLimits limits = [] {
+    OneKernelLimits most;
     const char* const text = std::getenv("SHARDARRAY_FAKE_ONE_KERNEL");
     if (text != nullptr && std::strcmp(text, "0") == 0) most.steps = 0;
     return most;

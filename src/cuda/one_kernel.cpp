@@ -1,4 +1,4 @@
-#include "cuda/one_block.h"
+#include "cuda/one_kernel.h"
 
 #include <algorithm>
 #include <type_traits>
@@ -65,7 +65,7 @@ bool is_large_product(const Step& step) {
 
 /// What one kernel cannot do, or does not as a text of reasonable length.
 bool can_be_printed(const Program& program, int depth, std::size_t& steps) {
-  const OneBlockLimits& most = one_block_limits();
+  const OneKernelLimits& most = one_kernel_limits();
   if (depth > most.depth || program.base_count > most.bases) return false;
   for (const Step& step : program.steps) {
     if (++steps > most.printed_steps || is_large_product(step)) return false;
@@ -97,7 +97,7 @@ ProgramWork work_of(const Program& program) {
         if constexpr (std::is_same_v<Body, Loop>) w.points += static_cast<double>(num_elements(item.extents));
         if constexpr (std::is_same_v<Body, Gemm>) {
           const double elements = static_cast<double>(item.batch * item.m) * static_cast<double>(item.n),
-                       k = static_cast<double>(item.k), a_point = one_block_limits().multiply_adds_a_point;
+                       k = static_cast<double>(item.k), a_point = one_kernel_limits().multiply_adds_a_point;
           w.multiply_adds += elements * k;
           w.points += elements * std::max(0.0, 1 - k / a_point);  // each is written, however few are added up
         }
@@ -113,13 +113,16 @@ ProgramWork work_of(const Program& program) {
   return w;
 }
 
-bool fits_one_block(const Program& program) {
-  const OneBlockLimits& most = one_block_limits();
+std::uint32_t one_kernel_blocks(const Program& program, std::uint32_t cluster) {
+  const OneKernelLimits& most = one_kernel_limits();
   const ProgramWork w = work_of(program);
-  if (w.steps < 2 || w.steps > most.steps) return false;  // one step is a kernel as it is
-  if (w.points + w.multiply_adds / most.multiply_adds_a_point > most.points_a_step * w.steps) return false;
+  if (w.steps < 2 || w.steps > most.steps) return 0;  // one step is a kernel as it is
+  const double blocks =
+      (w.points + w.multiply_adds / most.multiply_adds_a_point) / (most.points_a_step * w.steps);
+  if (blocks > cluster) return 0;
   std::size_t steps = 0;
-  return can_be_printed(program, 0, steps);
+  if (!can_be_printed(program, 0, steps)) return 0;
+  return blocks > 1 ? cluster : 1;
 }
 
 }  // namespace shardarray::cuda
