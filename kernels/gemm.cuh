@@ -12,6 +12,7 @@ struct ProductItem {
   Address a, b, c;
   std::int64_t m, n, k, batch;
   std::int64_t a_row, a_col, a_batch, b_row, b_col, b_batch, c_row, c_batch;
+  std::int64_t lanes;  ///< of a warp that share an element where warps make them, a power of two
 };
 struct ProductTable {
   List<ProductItem> items;
@@ -110,24 +111,30 @@ SHARDARRAY_DEVICE void make_elements(const Grid& g, const Item& p, const In* fir
   }
 }
 
-/// Where no order is fixed, a warp an element: each lane takes every 32nd product. A long sum of few elements waits for memory once or
-/// twice in place of k / 8 times.
+/// Where no order is fixed, `lanes` of a warp share an element, and each takes every `lanes`-th product: a long sum of few elements waits
+/// for memory a few times in place of k / 8 times. The others make the elements behind it, which often have operands in the same lines.
 template <class In, class Item, class Out>
 SHARDARRAY_DEVICE void make_elements_by_lanes(const Grid& g, const Item& p, const In* first_a,
                                               const In* first_b, Out* c) {
   constexpr int ahead = 8;
-  const std::int64_t elements = p.batch * p.m * p.n, step = point_step(g) / warp_lanes;
+  const auto lanes = static_cast<std::uint32_t>(p.lanes), side = warp_lanes / lanes;
+  const std::int64_t elements = p.batch * p.m * p.n, step = point_step(g) / lanes;
   SHARDARRAY_POINTS
-  for (std::int64_t at = first_point(g) / warp_lanes; at < elements; at += step) {
-    const ProductPlace place = product_place(p, at);
+  for (std::int64_t at = first_point(g) / warp_lanes * side; at < elements; at += step) {
+    const std::int64_t last = elements - 1 - at;  // who has no element makes the last one
+    const auto place_of = [&](std::uint32_t lane) {
+      const std::uint32_t number = lane % side;
+      return product_place(p, at + (number < last ? number : last));
+    };
     Out sums[lanes_here];
     SHARDARRAY_LANES(lane) {
+      const ProductPlace place = place_of(lane);
       Out sum{};
       SHARDARRAY_POINTS
-      for (std::int64_t k = lane; k < p.k; k += ahead * warp_lanes) {
+      for (std::int64_t k = lane / side; k < p.k; k += ahead * lanes) {
         In x[ahead], y[ahead];
         for (int i = 0; i < ahead; i++) {
-          const std::int64_t n = k + i * warp_lanes;
+          const std::int64_t n = k + i * lanes;
           x[i] = n < p.k ? first_a[place.a + n * p.a_col] : In{};
           y[i] = n < p.k ? first_b[place.b + n * p.b_row] : In{};
         }
@@ -135,8 +142,10 @@ SHARDARRAY_DEVICE void make_elements_by_lanes(const Grid& g, const Item& p, cons
       }
       sums[lane % lanes_here] = sum;
     }
-    add_lanes(sums);
-    SHARDARRAY_LANES(lane) if (lane == 0) c[place.c] = sums[0];
+    add_lanes(sums, side);
+    SHARDARRAY_LANES(lane) {
+      if (lane < side && lane <= last) c[place_of(lane).c] = sums[lane % lanes_here];
+    }
   }
 }
 

@@ -18,13 +18,13 @@ inline constexpr std::uint32_t lanes_here = 1;  // whose values a thread holds
 inline constexpr std::uint32_t lanes_here = warp_lanes;
 #endif
 
-/// The lanes' summands pairwise, l[i] += l[i + 16], ..., 1: lane 0 has the sum.
-template <class T> SHARDARRAY_DEVICE inline void add_lanes(T (&x)[lanes_here]) {
+/// The summands of lanes that are multiples of `apart` from each other, pairwise, l[i] += l[i + 16], ...: the first `apart` lanes have the sums.
+template <class T> SHARDARRAY_DEVICE inline void add_lanes(T (&x)[lanes_here], std::uint32_t apart = 1) {
 #ifdef __CUDACC__
-  for (unsigned width = warp_lanes / 2; width > 0; width /= 2)
+  for (unsigned width = warp_lanes / 2; width >= apart; width /= 2)
     x[0] += __shfl_down_sync(0xffffffff, x[0], width);
 #else
-  for (std::uint32_t width = warp_lanes / 2; width > 0; width /= 2)
+  for (std::uint32_t width = warp_lanes / 2; width >= apart; width /= 2)
     for (std::uint32_t i = 0; i < width; i++) x[i] += x[i + width];
 #endif
 }

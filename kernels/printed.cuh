@@ -84,7 +84,7 @@ struct All {
 /// what they read is asked for before it is needed.
 template <int together, class Number, class F>
 SHARDARRAY_DEVICE inline void each_inner_point(Number first, Number stop, Number step, const F& f) {
-#if defined(__CUDACC__) && !defined(SHARDARRAY_PROGRAM_BASES)
+#ifdef __CUDACC__
   for (; stop - first > (together - 1) * step; first += together * step) {
     _Pragma("unroll") for (int k = 0; k < together; k++) f(first + k * step);
   }

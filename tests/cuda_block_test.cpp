@@ -435,7 +435,8 @@ TEST_CASE("cuda blocks: the steps of a program that is one kernel wait for each 
         REQUIRE_MESSAGE((wrong == nullptr), wrong);
       });
       const std::string difference = difference_of(*r.program, got, want);
-      CHECK_MESSAGE(difference.empty(), r.name << ", " << r.blocks << " blocks, order " << order << ": " << difference);
+      CHECK_MESSAGE(difference.empty(),
+                    r.name << ", " << r.blocks << " blocks, order " << order << ": " << difference);
     }
   }
 }

@@ -241,7 +241,8 @@ TEST_CASE("cuda one kernel: the document's step becomes code of three architectu
     nvrtc = &cuda::nvrtc();
   } catch (const CompileError& e) { MESSAGE("SKIPPED, no text is compiled: " << e.what()); }
   if (nvrtc == nullptr) return;
-  const std::pair<const char*, std::uint32_t> rows[] = {{"sm_80", 1}, {"sm_90", 1}, {"sm_90", 8}, {"sm_100", 8}};
+  const std::pair<std::string, std::uint32_t> rows[] = {
+      {"sm_80", 1}, {"sm_90", 1}, {"sm_90", 8}, {"sm_100", 8}};
   for (const auto& [architecture, blocks] : rows) {
     CAPTURE(architecture);
     CAPTURE(blocks);

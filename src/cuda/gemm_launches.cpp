@@ -2,11 +2,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
 #include <utility>
 
 #include "cuda/libraries.h"
 #include "cuda/products.h"
 #include "cuda/step_launches.h"
+#include "cuda/table.h"
 #include "kernels/gemm_tiles.cuh"
 
 namespace shardarray::cuda {
@@ -54,11 +58,41 @@ static_assert(block_threads == device::tile_threads);
 // wait beside each other that it makes no difference.
 constexpr std::int64_t fewest_deep = 2 * device::DeepTile::depth, most_deep_elements = 1 << 16;
 
-// Where the order is free, warps make them sooner still: in a program that is one kernel too, whose 32 warps take elements in turns,
-// as long as these are not many more than what their sums have.
+// Where the order is free, warps make them sooner still, as long as these are not many more than what their sums have; in a program that
+// is one kernel, however many there are.
 constexpr std::int64_t fewest_by_lanes = device::warp_lanes,
                        most_by_lanes = 1 << 16;  // products of an element
 constexpr std::int64_t most_warps = 1 << 13, most_elements_a_product = 16;
+constexpr std::uint32_t multiprocessors_of_gpu = 128;  // of a large one
+
+/// Lanes of a warp that share an element, by which `multiprocessors` make all elements soonest: more of them wait for memory fewer times,
+/// and read more lines of it. Both in cycles, for a multiprocessor with 32 warps at work that takes a line in each (H200: a few tens of
+/// percent).
+std::int64_t best_lanes(const std::vector<device::ProductItem>& items, std::uint32_t multiprocessors) {
+  constexpr double wait = 500, ahead = 8, threads = 1024;
+  std::int64_t best = 1;
+  double least = std::numeric_limits<double>::infinity();
+  for (std::int64_t lanes = 1; lanes <= device::warp_lanes; lanes *= 2) {
+    double elements = 0, longest = 0, lines = 0;
+    for (const device::ProductItem& p : items) {
+      const double own = static_cast<double>(p.batch) * static_cast<double>(p.m) * static_cast<double>(p.n);
+      const auto shared = static_cast<double>(lanes), side = device::warp_lanes / shared,
+                 k = static_cast<double>(p.k);
+      const double rows_of_a = std::ceil(side / static_cast<double>(std::max<std::int64_t>(p.n, 1)));
+      elements += own;
+      longest = std::max(longest, k);
+      // Neighbouring elements have neighbouring columns of B, and mostly one row of A.
+      lines += own / side * k / shared *
+               ((p.a_col == 1 ? rows_of_a : shared) + (p.b_row == 1 ? side / rows_of_a : shared));
+    }
+    const double rounds = std::ceil(elements * static_cast<double>(lanes) / (multiprocessors * threads)),
+                 cycles = rounds * std::ceil(longest / static_cast<double>(lanes) / ahead) * wait +
+                          lines / multiprocessors;
+    if (cycles < least) best = lanes;
+    least = std::min(least, cycles);
+  }
+  return best;
+}
 
 template <class Shape> std::int64_t tiles_of(const Gemm::Item& g) {
   return g.batch * device::tiles_along<Shape>(g.m) * device::tiles_along<Shape>(g.n);
@@ -73,12 +107,15 @@ bool in_deep_tiles(const Gemm& gemm, const std::vector<std::size_t>& items) {
   return elements <= most_deep_elements;
 }
 
+bool may_be_shared(const Gemm& gemm, const std::vector<std::size_t>& items) {
+  return !gemm.fixed_order && std::all_of(items.begin(), items.end(), [&](std::size_t i) {
+    return gemm.items[i].k >= fewest_by_lanes && gemm.items[i].k <= most_by_lanes;
+  });
+}
 bool by_lanes(const Gemm& gemm, const std::vector<std::size_t>& items) {
-  if (gemm.fixed_order) return false;
   std::int64_t elements = 0, fewest_products = most_by_lanes;
   for (const std::size_t i : items) {
     const Gemm::Item& g = gemm.items[i];
-    if (g.k < fewest_by_lanes || g.k > most_by_lanes) return false;
     elements += g.batch * g.m * g.n;
     fewest_products = std::min(fewest_products, g.k);
   }
@@ -102,6 +139,7 @@ device::ProductItem product_item(const Gemm::Item& g) {
   p.b_batch = g.stride_b;
   p.c_row = g.ldc;
   p.c_batch = g.stride_c;
+  p.lanes = 1;
   return p;
 }
 
@@ -111,7 +149,8 @@ void add_own_products(const Step& step, const ProductKernels& kernels, const Gem
   table.reserve<device::ProductTable>();
   std::vector<device::ProductItem> items;
   const bool large = in_tiles(gemm, chosen),
-             lanes = !large && kernels.lanes != nullptr && by_lanes(gemm, chosen),
+             shared = !large && kernels.lanes != nullptr && may_be_shared(gemm, chosen),
+             lanes = shared && by_lanes(gemm, chosen),
              deep = !large && !lanes && kernels.deep != nullptr && in_deep_tiles(gemm, chosen);
   std::int64_t elements = 0, tiles = 0;
   for (const std::size_t i : chosen) {
@@ -121,6 +160,8 @@ void add_own_products(const Step& step, const ProductKernels& kernels, const Gem
     tiles = std::max(tiles, large ? tiles_of<device::LargeTile>(g) : tiles_of<device::DeepTile>(g));
   }
   if (elements == 0) return;
+  const std::int64_t sharing = lanes ? best_lanes(items, multiprocessors_of_gpu) : 1;
+  for (device::ProductItem& p : items) p.lanes = sharing;
   const bool in_any = large || deep;
   add_launch(step,
              large   ? kernels.tiles
@@ -129,9 +170,10 @@ void add_own_products(const Step& step, const ProductKernels& kernels, const Gem
                      : kernels.elements,
              device::ProductTable{}, items,
              in_any  ? tiles * device::tile_threads
-             : lanes ? elements * device::warp_lanes
+             : lanes ? elements * sharing
                      : elements,
              std::move(table), to);
+  if (shared) to.back().shared_kernel = kernels.lanes;
   if (!in_any) return;
   to.back().any_block_kernel = kernels.elements;
   to.back().points = elements;
@@ -147,6 +189,21 @@ bool in_tiles(const Gemm& gemm, const std::vector<std::size_t>& items) {
     tiles += tiles_of<device::LargeTile>(g);
   }
   return tiles >= fewest_tiles;
+}
+
+void share_elements(KernelLaunch& l, std::uint32_t multiprocessors) {
+  if (l.shared_kernel == nullptr) return;
+  const TableReader table(l.table);
+  const device::List<device::ProductItem> list = table.head<device::ProductTable>().items;
+  std::vector<device::ProductItem> items = table.list(list);
+  const std::int64_t lanes = best_lanes(items, multiprocessors);
+  l.points = 0;
+  for (device::ProductItem& p : items) {
+    p.lanes = lanes;
+    l.points = std::max(l.points, p.batch * p.m * p.n * lanes);
+  }
+  std::memcpy(l.table.data() + list.offset, items.data(), items.size() * sizeof items[0]);
+  l.any_block_kernel = l.shared_kernel;
 }
 
 void add_gemm_launches(const Step& step, const Gemm& gemm, std::uint64_t alignment,

@@ -160,7 +160,8 @@ std::string known_products(const KernelLaunch& l, const Chosen& chosen, const Kn
       {"b_col", &device::ProductItem::b_col},
       {"b_batch", &device::ProductItem::b_batch},
       {"c_row", &device::ProductItem::c_row},
-      {"c_batch", &device::ProductItem::c_batch}};
+      {"c_batch", &device::ProductItem::c_batch},
+      {"lanes", &device::ProductItem::lanes}};
   KnownText text(arenas, name);
   for (const auto& [number, member] : numbers) {
     if (!all_same(items, [member = member](const auto& a, const auto& b) { return a.*member == b.*member; }))

@@ -107,7 +107,8 @@ class ProgramPrinter {
     tables_.resize(aligned_for_tables(tables_.size()));
     ProgramText out;
     out.text = fmt::format(
-        "#define SHARDARRAY_PROGRAM_BASES {}\n#define SHARDARRAY_PROGRAM_BLOCKS {}\n#include \"kernels/program.cuh\"\n",
+        "#define SHARDARRAY_PROGRAM_BASES {}\n#define SHARDARRAY_PROGRAM_BLOCKS {}\n#include "
+        "\"kernels/program.cuh\"\n",
         bases_, blocks_);
     out.text += loops_.text();
     out.text +=
@@ -160,8 +161,9 @@ class ProgramPrinter {
   void steps(const Program& program, std::uint64_t alignment, int depth) {
     bases_ = std::max<std::size_t>(bases_, program.base_count);
     depth_ = std::max(depth_, depth);
-    const std::vector<KernelLaunch>& launches = launches_.emplace_back(launches_of(program, alignment));
-    for (const KernelLaunch& l : launches) {
+    std::vector<KernelLaunch>& launches = launches_.emplace_back(launches_of(program, alignment));
+    for (KernelLaunch& l : launches) {
+      share_elements(l, blocks_);
       scratch_bytes_ = std::max(scratch_bytes_, l.scratch_bytes);
       if (l.call != nullptr) {
         call(l, depth);

@@ -37,7 +37,16 @@ namespace emulated {
 struct Place {
   unsigned x = 0, y = 0, z = 0;
 };
-enum class Waits { no, cluster, block, sync, shuffle, shuffle_down, ballot, done };  // the lanes of a warp in one call
+enum class Waits {
+  no,
+  cluster,
+  block,
+  sync,
+  shuffle,
+  shuffle_down,
+  ballot,
+  done
+};  // the lanes of a warp in one call
 /// Where a fiber goes on, or what it was started by. ucontext's functions only begin one: each of their switches asks the kernel
 /// for the signals' mask, twice.
 using Resume = void* [5];
@@ -57,7 +66,7 @@ static std::vector<Fiber> fibers;
 static Fiber* current = nullptr;
 static Resume scheduler;
 static Place block_place, grid_size, block_size;  // block_place: of the cluster's first
-static unsigned cluster_blocks = 1;                // all of a grid's, or one
+static unsigned cluster_blocks = 1;               // all of a grid's, or one
 static void (*body)();
 static bool full_warps = true;  // no call has named only some lanes of its warp
 
@@ -118,7 +127,8 @@ inline bool release() {
         all(first, lanes, call);
         break;  // who was let go waits for nothing
       }
-  for (std::size_t first = 0; first < fibers.size(); first += block_size.x) all(first, block_size.x, Waits::block);
+  for (std::size_t first = 0; first < fibers.size(); first += block_size.x)
+    all(first, block_size.x, Waits::block);
   all(0, fibers.size(), Waits::cluster);
   return any;
 }
