@@ -43,17 +43,17 @@ class ApartMatrices {
 };
 
 /// Random numbers of either sign, all bits of them but the highest: equal ones take a GPU less power, and so less time.
-void fill_with_numbers(Turn& turn, const Buffer& to, std::size_t size) {
-  std::vector<unsigned char> some(std::min(to.bytes, std::size_t{1} << 20));
+void fill_with_numbers(Turn& turn, const BufferRef& to, std::size_t size) {
+  std::vector<unsigned char> some(std::min(to->bytes, std::size_t{1} << 20));
   std::minstd_rand random(1);
   for (std::size_t i = 0; i < some.size(); i++) {
     const auto byte = static_cast<unsigned char>(random() >> 8);
     some[i] = i % size == size - 1 ? static_cast<unsigned char>((byte & 0x80u) | 0x3cu) : byte;
   }
-  auto* const first = static_cast<std::byte*>(to.data);
+  auto* const first = static_cast<std::byte*>(to->data);
   turn.upload(first, some.data(), some.size());
-  for (std::size_t done = some.size(); done < to.bytes; done *= 2)
-    turn.copy(first + done, first, std::min(done, to.bytes - done));
+  for (std::size_t done = some.size(); done < to->bytes; done *= 2)
+    turn.copy(first + done, first, std::min(done, to->bytes - done));
 }
 
 }  // namespace
@@ -88,8 +88,8 @@ ProductTrial::ProductTrial(CudaBackend& backend, Gpu& gpu, ReadyProduct product,
   }
   if (copied) copy_ = backend.allocate_for_launches(gpu, result_bytes_);
   Turn turn(gpu);
-  for (const BufferRef& m : {memory_[0], memory_[1], memory_[2], bias_})
-    if (m) fill_with_numbers(turn, *m, m == memory_[2] || m == bias_ ? out : itemsize(c.in));
+  for (int k = 0; k < 3; k++) fill_with_numbers(turn, memory_[k], k == 2 ? out : itemsize(c.in));
+  if (bias_) fill_with_numbers(turn, bias_, out);
   for (int k = 0; k < 3 && c.by_pointers(); k++) {
     std::vector<std::uint64_t> all;
     const ApartMatrices matrix = apart(k);
