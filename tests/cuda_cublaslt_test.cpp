@@ -393,9 +393,10 @@ TEST_CASE("cuda cuBLASLt: the fastest of its algorithms makes large products, an
   const std::string kept = "SHARDARRAY_CACHE_DIR=" + cache.path + " SHARDARRAY_FAKE_SLOW=1 " + all_by_library;
   const std::string none = "SHARDARRAY_CACHE_DIR= " + all_by_library;
   says(none + "SHARDARRAY_FAKE_CUBLASLT=1", "algorithm 0 after 2 products");  // the first guess
-  // Four that may be used, each called 21 times.
-  const std::string tried = says(kept + "SHARDARRAY_FAKE_GUESSED_PRODUCTS=1000 SHARDARRAY_FAKE_CUBLASLT=1",
-                                 "algorithm 3 after 86 products");
+  // Four that may be used, each called at least 5 times.
+  const std::string tried =
+      says(kept + "SHARDARRAY_FAKE_GUESSED_PRODUCTS=1000 SHARDARRAY_FAKE_CUBLASLT=1", "algorithm 3 after ");
+  CHECK(std::stoi(tried.substr(tried.find("after ") + 6)) >= 22);
   const std::string found =
       says(kept + "SHARDARRAY_FAKE_GUESSED_PRODUCTS=1000 SHARDARRAY_FAKE_CUBLASLT=broken",
            "algorithm 3 after 2 products");

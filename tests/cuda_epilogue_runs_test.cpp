@@ -96,6 +96,26 @@ struct Operands {
 
 }  // namespace
 
+TEST_CASE("cuda process: products of 16 bits by one call each" * doctest::skip()) {
+  const Operands o;
+  for (const sa::DType t : {sa::bfloat16, sa::float16}) {
+    const Array x = o.x.astype(t), w = o.w.astype(t);
+    const auto both = sa::jit([](const Array& p, const Array& q) { return sa::matmul(p, q); });
+    // The library adds what is widened in the same order.
+    const auto wide = [](const Array& a) { return sa::block_until_ready(a.astype(sa::float32)); };
+    const auto want = bits_of(sa::block_until_ready(multiplied(wide(x), wide(w))).astype(t));
+    for (int run = 0; run < 4; run++) {
+      const std::uint64_t before = epilogues();
+      CHECK(bits_of(sa::block_until_ready(both(x, w))) == want);
+      if (run > 0) CHECK(epilogues() - before == 1);  // at first it is tried
+    }
+    const auto scaled = sa::jit([](const Array& p, const Array& q) { return sa::matmul(p, q) * 2; });
+    const std::uint64_t before = epilogues();
+    sa::block_until_ready(scaled(x, w));
+    CHECK(epilogues() == before);
+  }
+}
+
 TEST_CASE("cuda process: layers by one call each" * doctest::skip()) {
   const Operands o;
   constexpr std::uint64_t every = std::size(layers);
@@ -246,6 +266,8 @@ TEST_CASE("cuda process: layers whose calls fail" * doctest::skip()) {
 
 TEST_CASE("cuda epilogue runs: layers of every float have the numbers of a product and a loop") {
   text_on_fake("cuda process: layers by one call each", no_disk + one + "SHARDARRAY_FAKE_EPILOGUES=fast");
+  text_on_fake("cuda process: products of 16 bits by one call each",
+               no_disk + one + "SHARDARRAY_FAKE_EPILOGUES=fast");
 }
 
 TEST_CASE("cuda epilogue runs: cut over devices of one GPU and of several" *

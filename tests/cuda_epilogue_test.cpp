@@ -11,6 +11,7 @@
 #include "cuda/product_epilogue.h"
 #include "cuda/step_launches.h"
 #include "cuda_products.h"
+#include "runtime/half_floats.h"
 #include "runtime/kernel_builder.h"
 #include "scale.h"
 
@@ -33,12 +34,14 @@ struct KernelKind {
   bool cast = false, twice = false;  // a whole number in the middle; a second result
   bool relu_first = false;           // max(C, 0) + bias
   bool inner = false;                // over lanes
+  DType half = float32;              // to which a result is rounded
 };
 /// Arguments: C, the bias if there is one, what is stored.
 std::shared_ptr<const Kernel> kernel_of(int dims, DType t, const KernelKind& kind) {
   KernelBuilder b(kind.inner ? dims - 1 : dims, kind.inner ? 1 : 0);
   b.begin_stage(kind.inner);
-  const int c = b.arg({t}), bias = kind.bias ? b.arg({t}) : -1, out = b.arg({t, true});
+  const bool rounds = kind.half != float32;
+  const int c = b.arg({t}), bias = kind.bias ? b.arg({t}) : -1, out = b.arg({rounds ? uint16 : t, true});
   int v = b.load(c);
   const auto limited = [&](int x) {
     const int limit = b.constant(t, kind.limit);
@@ -51,7 +54,7 @@ std::shared_ptr<const Kernel> kernel_of(int dims, DType t, const KernelKind& kin
   }
   if (kind.cast) v = b.cast(b.cast(v, int32), t);
   if (kind.relu && !kind.relu_first) v = limited(v);
-  b.store(out, v);
+  b.store(out, rounds ? narrow(b, v, kind.half) : v);
   if (kind.twice) b.store(b.arg({t, true}), v);
   return std::make_shared<const Kernel>(b.finish());
 }
@@ -131,20 +134,20 @@ Program program_of(const Form& f, const KernelKind& kind) {
     item.device = g.device;
     item.extents = f.extents;
     item.start = Shape::filled(f.extents.size(), 0);
-    const auto add = [&](const Ref& ref, const std::array<std::int64_t, 3>& walk) {
+    const auto add = [&](const Ref& ref, const std::array<std::int64_t, 3>& walk, std::uint64_t each) {
       LoopArg arg;
       arg.ref = ref;
       arg.strides = strides_of(f, walk);
       std::int64_t last = 0;
       for (std::size_t d = 0; d < f.extents.size(); d++) last += (f.extents[d] - 1) * arg.strides[d];
-      arg.bytes = static_cast<std::uint64_t>(last + 1) * size;
+      arg.bytes = static_cast<std::uint64_t>(last + 1) * each;
       item.args.push_back(arg);
     };
-    add(g.c, {g.stride_c, g.ldc, 1});
+    add(g.c, {g.stride_c, g.ldc, 1}, size);
     const std::int64_t row = f.n + f.out_gap, all = f.m * row, one = f.bias_per_product ? f.n + 2 : 0;
-    if (kind.bias) add(at(bias_base, f.bias_per_item ? 16 + 64 * i : 16), {one, 0, 1});
-    add(at(out_base, i * (f.batch * all + 5)), {all, row, 1});
-    if (kind.twice) add(at(out_base, 3000 + i * (f.batch * all + 5)), {all, row, 1});
+    if (kind.bias) add(at(bias_base, f.bias_per_item ? 16 + 64 * i : 16), {one, 0, 1}, size);
+    add(at(out_base, i * (f.batch * all + 5)), {all, row, 1}, kind.half == float32 ? size : 2);
+    if (kind.twice) add(at(out_base, 3000 + i * (f.batch * all + 5)), {all, row, 1}, size);
     gemm.items.push_back(g);
     loop.items.push_back(item);
   }
@@ -179,12 +182,17 @@ TEST_CASE("cuda epilogues: a product and a loop over its results are calls that 
     kind.relu = !kind.bias || pick(r, 2);
     kind.bias_first = pick(r, 2);
     kind.zero_first = pick(r, 2);
+    if (f.in == bfloat16 && pick(r, 2)) {
+      kind.half = f.in;
+      kind.bias = kind.relu = false;
+    }
     Program p = program_of(f, kind);
     const auto both = cuda::product_epilogue(p, 0);
     REQUIRE(both);
     CHECK((both->relu == kind.relu && both->biases.size() == (kind.bias ? gemm_of(p).items.size() : 0)));
     std::vector<DType> types(bases, f.type);
     types[first_base] = types[second_base] = f.in;
+    if (kind.half != float32) types[out_base] = kind.half;
     const Memory memory = random_memory(r, types, block);
     Memory want = memory, got = memory;
     multiply_items(gemm_of(p), want);
@@ -279,6 +287,16 @@ TEST_CASE("cuda epilogues: whatever differs a little keeps the loop") {
   check("a copy", kind([](KernelKind& k) { k.bias = k.relu = false; }), nothing);
   check("the bias behind the limit", kind([](KernelKind& k) { k.relu_first = true; }), nothing);
   check("over lanes", kind([](KernelKind& k) { k.inner = true; }), nothing);
+  const auto rounded = kind([](KernelKind& k) {
+    k.bias = k.relu = false;
+    k.half = bfloat16;
+  });
+  const auto of = [](DType in) { return [in](Program& p) { gemm_of(p).in = in; }; };
+  check("rounded to the 16 bits of its operands", rounded, of(bfloat16), true);
+  check("to others", rounded, of(float16));
+  check("of float32", rounded, nothing);
+  check("a sum that is rounded", kind([](KernelKind& k) { k.relu = false, k.half = bfloat16; }),
+        of(bfloat16));
   // How operands move.
   const auto arg = [](std::size_t a, auto change) {
     return [=](Program& p) {

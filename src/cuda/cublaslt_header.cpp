@@ -43,6 +43,8 @@ static_assert(CublasLt::batch_count == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT &&
               CublasLt::batch_offset == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET &&
               CublasLt::batch_mode == CUBLASLT_MATRIX_LAYOUT_BATCH_MODE &&
               CUBLASLT_BATCH_MODE_POINTER_ARRAY == 1);
+static_assert(CublasLt::reduction_schemes == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK &&
+              CublasLt::in_compute_type == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
 static_assert(CublasLt::most_workspace == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES &&
               CublasLt::least_alignment[0] == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES &&
               CublasLt::least_alignment[1] == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES &&

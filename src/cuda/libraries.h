@@ -62,6 +62,9 @@ struct CublasLt {
   static constexpr int batch_mode = 8;    ///< std::uint32_t; 1: the address is that of an array of addresses
   /// Of a Preference: std::uint64_t; std::uint32_t, of the first factor, the second, what is added, the result.
   static constexpr int most_workspace = 1, least_alignment[4] = {5, 6, 7, 8};
+  /// Of a Preference: how parts of sums may be added, std::uint32_t, of these bits.
+  static constexpr int reduction_schemes = 3;
+  static constexpr std::uint32_t in_compute_type = 2;
 
   std::size_t (*version)();
   int (*create)(Handle* to);  ///< for the GPU that the thread has set

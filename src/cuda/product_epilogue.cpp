@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "cuda/half_casts.h"
 #include "cuda/same_place.h"
 
 namespace shardarray::cuda {
@@ -18,11 +19,13 @@ struct KernelPattern {
   std::vector<std::size_t> loaded;
   std::size_t stored = 0;
   bool relu = false;
+  DType out = DType::float32;  ///< what it stores
 };
 
 bool is_zero(const Instr& in) { return in.code == Code::constant && in.imm == 0; }
 
-std::optional<KernelPattern> pattern_of(const Kernel& k, DType type) {
+/// `operands`: what the product has; `type`: what its results are.
+std::optional<KernelPattern> pattern_of(const Kernel& k, DType operands, DType type) {
   if (k.inner != 0 || k.stages.size() != 1 || k.stages[0].inner) return std::nullopt;
   const auto at = [&](std::int32_t v) -> const Instr& { return k.code[static_cast<std::size_t>(v)]; };
   const auto is_store = [](const Instr& in) { return in.code == Code::store; };
@@ -31,7 +34,20 @@ std::optional<KernelPattern> pattern_of(const Kernel& k, DType type) {
     return std::nullopt;
   KernelPattern p;
   p.stored = store->imm;
+  p.out = type;
   const Instr* value = &at(store->a);
+  const HalfCasts casts(k);
+  const auto cast_of = [&](std::int32_t v) { return casts.of(static_cast<std::size_t>(v)); };
+  HalfCasts::Cast narrowed = cast_of(store->a);
+  while (narrowed.operand >= 0 && narrowed.kind == HalfCasts::Kind::repeats)
+    narrowed = cast_of(narrowed.operand);
+  if (narrowed.operand >= 0 && narrowed.kind == HalfCasts::Kind::narrows && narrowed.half == operands) {
+    const Instr& wide = at(narrowed.operand);
+    if (wide.code != Code::load || wide.type != type || k.args.size() != 2) return std::nullopt;
+    p.loaded = {wide.imm};
+    p.out = operands;
+    return p;
+  }
   if (value->code == Code::max) {
     const Instr &a = at(value->a), &b = at(value->b);
     if (!is_zero(a) && !is_zero(b)) return std::nullopt;
@@ -100,6 +116,7 @@ class EpilogueJoiner {
   std::optional<ProductEpilogue> join() {
     joined_.gemm = gemm_;
     joined_.relu = pattern_.relu;
+    joined_.gemm.out = pattern_.out;
     for (std::size_t i = 0; i < gemm_.items.size(); i++)
       if (!add(i)) return std::nullopt;
     // Items run side by side, so that nobody may write what another one reads.
@@ -186,7 +203,7 @@ std::optional<ProductEpilogue> product_epilogue(const Program& program, std::siz
       next.flush_denormals || !is_floating(gemm->out) || gemm->items.empty() ||
       gemm->items.size() != loop->items.size())
     return std::nullopt;
-  auto pattern = pattern_of(*loop->kernel, gemm->out);
+  auto pattern = pattern_of(*loop->kernel, gemm->in, gemm->out);
   if (!pattern) return std::nullopt;
   EpilogueJoiner joiner(*gemm, *loop, std::move(*pattern));
   auto joined = joiner.join();

@@ -1,4 +1,5 @@
-// A product step and the loop behind it as one: a bias that is added, the larger of a result and 0, stored where the loop does it.
+// A product step and the loop behind it as one: a bias that is added, the larger of a result and 0, or a result rounded to the 16 bits
+// that its operands have, stored where the loop does it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +18,7 @@ struct ProductBias {
 };
 /// max(A B + bias, 0), or less of it.
 struct ProductEpilogue {
-  Gemm gemm;  ///< C is where the loop stores
+  Gemm gemm;  ///< C is where the loop stores, of what it stores
   bool relu = false;
   std::vector<ProductBias> biases;  ///< by item; none where nothing is added
 };

@@ -51,6 +51,11 @@ class ProductDescriber {
     for (int k = 0; k < 4; k++)
       check(library_.preference_set(&p, CublasLt::least_alignment[k], &alignments[k], sizeof alignments[k]),
             setting);
+    const std::uint32_t reductions =
+        CublasLt::in_compute_type;  // parts of a sum are never rounded to 16 bits
+    if (itemsize(call.out) == 2)
+      check(library_.preference_set(&p, CublasLt::reduction_schemes, &reductions, sizeof reductions),
+            setting);
     return p;
   }
 

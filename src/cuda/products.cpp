@@ -23,7 +23,7 @@ struct ProductRun {
 };
 
 bool takes_dtypes(const Gemm& g) {
-  if (g.in == float16 || g.in == bfloat16) return g.out == float32;
+  if (g.in == float16 || g.in == bfloat16) return g.out == float32 || g.out == g.in;
   return g.in == g.out && (g.in == float32 || g.in == float64);
 }
 

@@ -1,7 +1,7 @@
 // cuBLASLt on the fake GPU: what the documents say of descriptions and refusals, by plain loops. It is there where
 // SHARDARRAY_FAKE_CUBLASLT is set: `singles` has no algorithm by addresses, `broken` finds none at all. With SHARDARRAY_FAKE_SLOW
 // algorithm 3 is the fastest; with SHARDARRAY_FAKE_SLOW_DEPTH products of more terms are slow, with -n those of
-// fewer than n. It has epilogues where SHARDARRAY_FAKE_EPILOGUES says what is slow: `fast`: calls without one; `slow`:
+// fewer than n. It has epilogues, and results of 16 bits, where SHARDARRAY_FAKE_EPILOGUES says what is slow: `fast`: calls without one; `slow`:
 // those with one; `nan`: as `fast`, and NaNs are lost; there is one algorithm then. `fast_of_all`: there are all. `free`: nothing is.
 #include <algorithm>
 #include <array>
@@ -57,7 +57,7 @@ struct FakeLayout {
   std::int64_t ld = 0, batch = 1, offset = 0, by_addresses = 0;
 };
 struct FakePreference {
-  std::uint64_t workspace = 0, alignment[4] = {256, 256, 256, 256};
+  std::uint64_t workspace = 0, alignment[4] = {256, 256, 256, 256}, reductions = 7;
 };
 template <class Fake, class Real> Fake inside(const Real* r) {
   static_assert(sizeof(Fake) <= sizeof(Real));
@@ -105,12 +105,17 @@ int set_preference(CublasLt::Preference* to, int attribute, const void* value, s
   for (int k = 0; k < 4; k++)
     if (attribute == CublasLt::least_alignment[k])
       status = read_value<std::uint32_t>(value, bytes, p.alignment[k]);
+  if (attribute == CublasLt::reduction_schemes)
+    status = read_value<std::uint32_t>(value, bytes, p.reductions);
   return status == lt_ok ? put_inside(to, p) : status;
 }
 
 struct FakeCall {
   FakeProduct product;
   FakeLayout layouts[3];  // the factors, the result
+
+  bool rounds() const { return layouts[2].type == CublasLt::real16 || layouts[2].type == CublasLt::brain16; }
+  bool joins() const { return product.epilogue != 1 || rounds(); }
 };
 FakeCall call_of(const CublasLt::Product* p, const CublasLt::Layout* a, const CublasLt::Layout* b,
                  const CublasLt::Layout* d) {
@@ -128,7 +133,7 @@ int refusal_of(const FakeCall& c) {
              tf32 = c.product.compute == CublasLt::compute_tf32 && is(a, CublasLt::real32),
              narrow = (c.product.compute == CublasLt::compute32 || tf32) &&
                       c.product.scale == CublasLt::real32 && floats && a.type == b.type &&
-                      is(d, CublasLt::real32);
+                      (is(d, CublasLt::real32) || d.type == a.type);
   if (!wide && !narrow) return lt_unsupported;
   const auto side = [&](int k, bool rows) {
     return rows != (c.product.transposed[k] != 0) ? c.layouts[k].rows : c.layouts[k].columns;
@@ -139,8 +144,9 @@ int refusal_of(const FakeCall& c) {
     if (l.ld < static_cast<std::int64_t>(l.rows) || l.rows == 0 || l.columns == 0) return lt_invalid;
     if (l.batch != d.batch || l.by_addresses != d.by_addresses) return lt_invalid;
   }
-  if (c.product.epilogue == 1) return lt_ok;
+  if (!c.joins()) return lt_ok;
   if (fake_epilogues().empty() || d.by_addresses != 0) return lt_unsupported;
+  if (c.product.epilogue == 1) return lt_ok;
   if (!c.product.has_bias()) return c.product.has_relu() ? lt_ok : lt_invalid;
   const bool stands_apart = d.batch == 1 || c.product.bias_offset == 0 ||
                             c.product.bias_offset >= static_cast<std::int64_t>(d.rows);
@@ -175,6 +181,8 @@ int find_algorithms(CublasLt::Handle, const CublasLt::Product* p, const CublasLt
   const std::string epilogues = fake_epilogues();
   if (epilogues == "fast" || epilogues == "slow" || epilogues == "nan") wanted = std::min(wanted, 2);
   const auto all = inside<FakePreference>(preference);
+  if (call.rounds() && all.reductions != CublasLt::in_compute_type)
+    return lt_invalid;  // less exact, and nobody asked
   for (std::uint64_t n = 0; n < std::size(fake_algorithms) && *found < wanted; n++) {
     const FakeAlgorithm& x = fake_algorithms[n];
     bool fits = x.workspace <= all.workspace && (x.by_addresses || !by_addresses);
@@ -221,7 +229,7 @@ struct FakeWorkOfProduct {
     if (std::getenv("SHARDARRAY_FAKE_SLOW") != nullptr && algorithm != 3)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     const std::string epilogues = fake_epilogues();
-    const bool has_one = call.product.epilogue != 1;
+    const bool has_one = call.joins();
     const bool is_slow =
         epilogues == "slow" ? has_one : !has_one && (epilogues.starts_with("fast") || epilogues == "nan");
     if (is_slow) std::this_thread::sleep_for(std::chrono::milliseconds(8));
@@ -234,8 +242,8 @@ struct FakeWorkOfProduct {
       for (int k = 0; k < 3; k++) at[static_cast<std::size_t>(k)] = matrix(k, b);
       switch (static_cast<int>(call.layouts[0].type)) {
         case CublasLt::real64: multiply_one<double, double>(at, b); break;
-        case CublasLt::real16: multiply_one<device::Half, float>(at, b); break;
-        case CublasLt::brain16: multiply_one<device::Brain, float>(at, b); break;
+        case CublasLt::real16: multiply_halves<device::Half>(at, b); break;
+        case CublasLt::brain16: multiply_halves<device::Brain>(at, b); break;
         default:
           if (call.product.compute == CublasLt::compute_tf32) multiply_one<Tf32, float>(at, b);
           else multiply_one<float, float>(at, b);
@@ -264,13 +272,17 @@ struct FakeWorkOfProduct {
     }
     return const_cast<std::byte*>(FakeBlocks::host(p));
   }
+  template <class In> void multiply_halves(const std::array<std::byte*, 3>& at, std::int64_t number) const {
+    if (call.rounds()) multiply_one<In, float, In>(at, number);
+    else multiply_one<In, float>(at, number);
+  }
   /// Another order of adding than the own kernel has.
-  template <class In, class Out>
+  template <class In, class Out, class Stored = Out>
   void multiply_one(const std::array<std::byte*, 3>& at, std::int64_t number) const {
     const auto& [a, b, d] = call.layouts;
     const auto* const first = reinterpret_cast<const In*>(at[0]);
     const auto* const second = reinterpret_cast<const In*>(at[1]);
-    auto* const result = reinterpret_cast<Out*>(at[2]);
+    auto* const result = reinterpret_cast<Stored*>(at[2]);
     const Out* const added = bias<Out>(number);
     const bool ta = call.product.transposed[0] != 0, tb = call.product.transposed[1] != 0;
     const std::int64_t terms = depth();
@@ -286,8 +298,13 @@ struct FakeWorkOfProduct {
           if (fake_epilogues() == "nan") sum = sum > 0 ? sum : 0;
           else if (!std::isnan(sum)) sum = std::max(sum, Out(0));
         }
-        result[j * d.ld + i] = sum;
+        result[j * d.ld + i] = stored<Stored>(sum);
       }
+  }
+  template <class Stored, class Out> static Stored stored(Out x) {
+    if constexpr (std::is_same_v<Stored, device::Half>) return {device::narrow_float16(x)};
+    else if constexpr (std::is_same_v<Stored, device::Brain>) return {device::narrow_bfloat16(x)};
+    else return x;
   }
   template <class Out> const Out* bias(std::int64_t number) const {
     if (!call.product.has_bias()) return nullptr;
@@ -333,7 +350,7 @@ int multiply_later(CublasLt::Handle handle, const CublasLt::Product* product, co
        static_cast<const std::byte*>(result)},
       static_cast<std::byte*>(workspace)};
   products_made[0]++;
-  if (call.product.epilogue != 1) products_made[3]++;
+  if (call.joins()) products_made[3]++;
   if (by_addresses) products_made[2]++;
   else if (call.layouts[2].batch > 1) products_made[1]++;
   algorithm_used = static_cast<int>(work.algorithm);
