@@ -230,7 +230,7 @@ class Coverage {
     int found = 0;
     std::int64_t pre = 1;
     for (const auto& [name, size] : mesh.shape()) {
-      found += std::any_of(list.begin(), list.end(), [&](SubAxis a) {
+      found += std::any_of(list.begin(), list.end(), [pre, size = size](SubAxis a) {
         return size > 1 && a.pre < pre * size && pre < static_cast<std::int64_t>(a.pre) * a.size;
       });
       pre *= size;

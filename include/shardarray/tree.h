@@ -129,9 +129,11 @@ template <class... F> struct FieldTypes {
       std::find_if(reasons, std::end(reasons), [](NoTree r) { return r != NoTree::none; }) - reasons);
   using Bad = std::tuple_element_t<first_bad, std::tuple<F...>>;
 };
-template <class T>
-using fields_of =
-    decltype(with_fields(std::declval<T&>(), []<class... F>(F&...) { return FieldTypes<F...>(); }));
+/// (A lambda in its place ends clang 14 where this header is precompiled.)
+struct AsFieldTypes {
+  template <class... F> FieldTypes<F...> operator()(F&...) const { return {}; }
+};
+template <class T> using fields_of = decltype(with_fields(std::declval<T&>(), AsFieldTypes()));
 /// Says why `Part` is no tree; it may be the field `name` of `Owner`.
 template <class Part, class Owner, FieldName name> struct IsTree {
   static consteval bool ok() {
