@@ -148,7 +148,7 @@ static Partition best_of_trials(FlatGraph& g, const CompileInput& in, Propagatio
       if (!is_new) break;
     }
   }
-  if (goes_on && in.target->takes_detours) take_detours(*best, g, in, propagation, how, uses);
+  if (goes_on) take_detours(*best, g, in, propagation, how, uses);
   if (in.tells_runner_ups) {  // which takes a search more for whatever moves: of the best plan alone
     best->graph = g;
     best->trial =

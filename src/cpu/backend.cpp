@@ -21,8 +21,7 @@ namespace {
 constexpr Target cpu_target = {.split = {.min_points = 1 << 17, .most_results = 16, .parts = 64},
                                .fusion = {.most_operations = 256, .enough_rows = 16, .few_points = 16384},
                                .alignment = 64,
-                               .links = {.start = 64, .halo_start = 64, .operation = 4.0 / 500},
-                               .takes_detours = true};
+                               .links = {.start = 64, .halo_start = 64, .operation = 4.0 / 500}};
 
 class CpuBackend final : public Backend {
  public:

@@ -40,7 +40,6 @@ class DescribedBackend final : public Backend {
                      .rows = 1 << 13};
     target_.fusion = {.most_operations = 96, .enough_rows = 2048, .few_points = 1 << 16};
     target_.half_products = true;
-    target_.takes_detours = true;
     target_.alignment = 64;
     target_.device_memory = static_cast<std::int64_t>(m.memory);
     // In bytes of the slowest links, over which it pays to move less.

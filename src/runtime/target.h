@@ -33,8 +33,6 @@ struct Target {
     double halo_start = 0;  ///< of a transfer between neighbours, whatever it moves
     double operation = 0;   ///< arithmetic of one element on the busiest device
   } links;
-  /// Small programs are placed again with nodes that take a dearer way and spare others more. Not yet where runs are replayed as one.
-  bool takes_detours = false;
   /// Bytes of arrays and temporaries that each device can hold; 0: not known.
   std::int64_t device_memory = 0;
 };
