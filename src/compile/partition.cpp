@@ -7,6 +7,7 @@
 
 #include "base/at.h"
 #include "base/print_time.h"
+#include "base/sizes.h"
 #include "compile/partitioner.h"
 #include "compile/sort_by_columns.h"
 
@@ -14,7 +15,9 @@ namespace shardarray {
 
 namespace {
 
-constexpr int kMostTrials = 3;             // of one kind of search; later ones hardly ever find more
+constexpr int kMostTrials = 3;  // of one kind of search; later ones hardly ever find more
+constexpr std::size_t kMostDecided = 64, kMostDetours = 24,
+                      kMostPlaces = 8;     // of programs that are planned soon
 constexpr double kOneMoreTransfer = 4096;  // bytes for which a plan may have one more: about a microsecond
 
 double price_of(const std::vector<Transfer>& transfers, const CostModel& cost) {
@@ -77,13 +80,51 @@ bool may_leave_partial(const FlatNode& n, const CompileInput& in) {
   return !in.is_run && (n.op->form == Form::constraint || n.op->form == Form::leaf);
 }
 
+namespace {
+
+struct Plan {
+  Trial trial;
+  FlatGraph graph;
+  Preferences by;
+  StrategySearch* search;
+  std::vector<int> detours = {};
+};
+
+std::int64_t received_bytes(const Trial& t) {
+  std::int64_t bytes = 0;
+  for (const Transfer& x : t.partition.transfers) bytes = add_sizes(bytes, x.bytes);
+  return bytes;
+}
+
+// A node that takes a dearer way may spare others more: the plan of a small program that moves less by that, if it is cheaper. What is
+// called, and what is called often, is planned too often for that; collectives are as the program says.
+void take_detours(Plan& best, const FlatGraph& g, const CompileInput& in, const Propagation& propagation,
+                  const std::vector<Making>& how, const Uses& uses) {
+  const std::vector<int> decided = best.trial.decided;
+  const auto is_collective = [](const FlatNode& n) { return n.op->trait == Trait::asked; };
+  if (std::ranges::any_of(g.nodes, is_collective) || in.is_run || !best.trial.partition.iterations.empty() ||
+      !best.trial.partition.branches.empty() || decided.size() < 2 || decided.size() > kMostDecided)
+    return;
+  Preferences by = best.by;
+  place_outputs(by, best.trial.partition, g, propagation.sub_axes);
+  double price = price_of(best.trial, in.cost);
+  for (std::size_t k = 0; k < std::min(decided.size() * kMostPlaces, kMostDetours); k++) {
+    const int node = decided[k % decided.size()];
+    std::vector<int> detours = best.detours;
+    std::erase(detours, node);
+    detours.insert(detours.end(), 1 + k / decided.size(), node);
+    FlatGraph h = g;
+    Trial t = place_nodes(h, in, propagation, how, uses, {&by, best.search, detours});
+    const double other = price_of(t, in.cost);
+    if (other >= price * (1 - 1e-9) || received_bytes(t) > received_bytes(best.trial)) continue;
+    price = other;
+    best = {std::move(t), std::move(h), by, best.search, std::move(detours)};
+  }
+}
+
+}  // namespace
+
 static Partition best_of_trials(FlatGraph& g, const CompileInput& in, Propagation propagation) {
-  struct Plan {
-    Trial trial;
-    FlatGraph graph;
-    Preferences by;
-    StrategySearch* search;
-  };
   Reshards reshards(in.cost);
   const std::vector<Making> how = makings(g, propagation.rules);
   const Uses uses(g);
@@ -95,7 +136,7 @@ static Partition best_of_trials(FlatGraph& g, const CompileInput& in, Propagatio
     Preferences renewed = propagation.preferences;
     for (int k = 0; k < kMostTrials && goes_on; k++) {
       FlatGraph h = g;
-      Trial t = place_nodes(h, in, propagation, how, uses, renewed, search, false);
+      Trial t = place_nodes(h, in, propagation, how, uses, {&renewed, &search});
       Plan now{std::move(t), std::move(h), renewed, &search};
       const bool is_first = !best, is_new = renew(renewed, now.trial, g, propagation.sub_axes);
       if (is_first) goes_on = may_choose(g, now.trial.partition);
@@ -107,9 +148,11 @@ static Partition best_of_trials(FlatGraph& g, const CompileInput& in, Propagatio
       if (!is_new) break;
     }
   }
+  if (goes_on) take_detours(*best, g, in, propagation, how, uses);
   if (in.tells_runner_ups) {  // which takes a search more for whatever moves: of the best plan alone
     best->graph = g;
-    best->trial = place_nodes(best->graph, in, propagation, how, uses, best->by, *best->search, true);
+    best->trial =
+        place_nodes(best->graph, in, propagation, how, uses, {&best->by, best->search, best->detours, true});
   }
   g = std::move(best->graph);
   best->trial.partition.price = price_of(best->trial, in.cost);

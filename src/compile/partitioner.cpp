@@ -33,23 +33,22 @@ namespace {
 class Partitioner {
  public:
   Partitioner(FlatGraph& g, const CompileInput& in, const Propagation& propagation,
-              const std::vector<Making>& makings, const Uses& uses, const Preferences& preferences,
-              StrategySearch& search, bool tells)
+              const std::vector<Making>& makings, const Uses& uses, const Placing& how)
       : g_(g),
         in_(in),
         sub_axes_(propagation.sub_axes),
-        search_(search),
-        tells_(tells),
+        search_(*how.search),
+        how_(how),
         rules_(propagation.rules),
-        preferences_(preferences),
+        preferences_(*how.preferences),
         makings_(makings),
         uses_(uses),
-        values_(p_, in, search.reshards()) {
+        values_(p_, in, search_.reshards()) {
     p_.of_value.assign(g.types.size(), -1);
     p_.forwards = !in.is_run;
     asked_.assign(g.types.size(), false);
     needed_.resize(g.types.size());
-    wanted_ = wanted_summands(g, preferences);
+    wanted_ = wanted_summands(g, preferences_);
   }
 
   Trial run() {
@@ -63,7 +62,8 @@ class Partitioner {
       p_.outputs.push_back(output(g_.outputs[k], preferences_.outputs[k]));
     p_ = used_steps(std::move(p_), g_);
     if (compose_boxes(p_, g_)) p_ = used_steps(std::move(p_), g_);
-    Trial t{std::move(p_), work_, {}};
+    Trial t{std::move(p_), work_, {}, std::move(movers_)};
+    t.decided.insert(t.decided.end(), others_.begin(), others_.end());
     for (const auto& needed : needed_) t.needed.push_back(needed.size() == 1 ? needed[0] : nullptr);
     return t;
   }
@@ -133,7 +133,6 @@ class Partitioner {
 
   detail::RecordedLine line_of(const FlatNode& n) const { return uses_.line_of(n, g_); }
 
-  // ---- nodes
   void visit(int i) {
     const FlatNode& n = at(g_.nodes, i);
     if (at(makings_, i) == Making::at_use) at(asked_, n.first_out) = takes_asked_only(n);
@@ -161,7 +160,8 @@ class Partitioner {
   }
 
   void emit_by_cost(int i, const Strategy& d) {
-    const RunnerUp other = tells_ ? runner_up_of(i, d) : RunnerUp();
+    (d.moved > 0 ? movers_ : others_).push_back(i);
+    const RunnerUp other = how_.tells ? runner_up_of(i, d) : RunnerUp();
     std::string note =
         other.next.empty() ? "" : fmt::format("moves {}; next best {}", other.taken, other.next);
     if (d.narrowed > 0)
@@ -175,8 +175,9 @@ class Partitioner {
     for (std::size_t t = before; t < p_.transfers.size(); t++) p_.transfers[t].runner_up = other.next;
   }
 
-  const RunnerUp& runner_up_of(int i, const Strategy& d) {
+  RunnerUp runner_up_of(int i, const Strategy& d) {
     const NodeState s = state_of(i);
+    if (std::ranges::find(how_.detours, i) != how_.detours.end()) return runner_up(s, d, search_, in_);
     const auto [it, fresh] = runner_ups_.try_emplace(key_of(s));
     if (fresh) it->second = runner_up(s, d, search_, in_);
     return it->second;
@@ -321,11 +322,16 @@ class Partitioner {
     NodeState s = state_of(i);
     const Strategy* d = &search_.cheapest(s);
     if (!s.pending.empty()) {  // passing them on must not cost more than combining them here
-      s.pending.clear();
-      const Strategy& e = search_.cheapest(s);
-      if (e.cost + 1e-9 < d->cost) d = &e;
+      NodeState combined = s;
+      combined.pending.clear();
+      const Strategy& e = search_.cheapest(combined);
+      if (e.cost + 1e-9 < d->cost) {
+        d = &e;
+        s = std::move(combined);
+      }
     }
-    return *d;
+    const auto places = static_cast<std::size_t>(std::ranges::count(how_.detours, i));
+    return places == 0 ? *d : search_.behind(s, *d, places);
   }
 
   void emit(int i, const Strategy& d, const Text* others = nullptr) {
@@ -467,7 +473,7 @@ class Partitioner {
   const CompileInput& in_;
   const SubAxes& sub_axes_;
   StrategySearch& search_;
-  const bool tells_;
+  const Placing& how_;
   std::unordered_map<StateKey, RunnerUp, StateHash> runner_ups_;
   const std::vector<Rule>& rules_;
   const Preferences& preferences_;
@@ -475,6 +481,7 @@ class Partitioner {
   std::vector<bool> wanted_;                        // by value: as summands, see wanted_summands()
   std::vector<std::vector<const Layout*>> needed_;  // by value: the layouts that users asked for
   double work_ = 0;                                 // price of what is computed
+  std::vector<int> movers_, others_;  // nodes that had a choice: something moves for them, or nothing
   Partition p_;
   const std::vector<Making>& makings_;  // by node
   const Uses& uses_;
@@ -485,9 +492,8 @@ class Partitioner {
 }  // namespace
 
 Trial place_nodes(FlatGraph& g, const CompileInput& in, const Propagation& propagation,
-                  const std::vector<Making>& makings, const Uses& uses, const Preferences& preferences,
-                  StrategySearch& search, bool tells) {
-  return Partitioner(g, in, propagation, makings, uses, preferences, search, tells).run();
+                  const std::vector<Making>& makings, const Uses& uses, const Placing& how) {
+  return Partitioner(g, in, propagation, makings, uses, how).run();
 }
 
 }  // namespace shardarray

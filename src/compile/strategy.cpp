@@ -59,6 +59,19 @@ std::optional<Strategy> StrategySearch::next(const NodeState& s,
   return best;
 }
 
+const Strategy& StrategySearch::behind(const NodeState& s, const Strategy& d, std::size_t places) {
+  std::deque<Strategy>& all =
+      behind_[key_of(s)];  // d, and those behind it; the last one twice where there is no other
+  if (all.empty()) all.push_back(d);
+  const auto is_over = [&] { return all.size() > 1 && all.back().in == all[all.size() - 2].in; };
+  while (all.size() <= places && !is_over()) {
+    std::vector<std::vector<const Layout*>> nearer;
+    for (const Strategy& x : all) nearer.push_back(x.in);
+    all.push_back(next(s, nearer).value_or(all.back()));
+  }
+  return all[std::min(places, all.size() - 1)];
+}
+
 Strategy StrategySearch::search(const NodeState& s, NodePrice& price) const {
   Strategy best;
   best.cost = kNowhere;

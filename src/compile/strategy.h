@@ -1,5 +1,6 @@
 // Where one node runs: which sub_axes cut which of its factors, by cost.
 #pragma once
+#include <deque>
 #include <optional>
 #include <unordered_map>
 
@@ -71,6 +72,8 @@ class StrategySearch {
   Reshards& reshards() { return reshards_; }
   /// The cheapest one whose operands lie in none of these ways; none where there is no other.
   std::optional<Strategy> next(const NodeState& s, const std::vector<std::vector<const Layout*>>& but);
+  /// The one that is so many places behind d, which is the cheapest, as far as there are others.
+  const Strategy& behind(const NodeState& s, const Strategy& d, std::size_t places);
 
  private:
   Strategy search(const NodeState& s);
@@ -83,6 +86,7 @@ class StrategySearch {
   Reshards& reshards_;
   Freedom freedom_;
   std::unordered_map<StateKey, Strategy, StateHash> known_;
+  std::unordered_map<StateKey, std::deque<Strategy>, StateHash> behind_;
 };
 
 }  // namespace shardarray
