@@ -2,6 +2,7 @@
 #pragma once
 #include <optional>
 
+#include "compile/least_costs.h"
 #include "compile/node_price.h"
 
 namespace shardarray {
@@ -19,11 +20,7 @@ class Dealing {
   void deal(const std::vector<int>& sub_axes, double most, Strategy& best);
 
  private:
-  // Sub-axes that go to one factor, or to none.
-  struct Unit {
-    std::vector<int> sub_axes;
-    std::vector<std::size_t> factors;
-  };
+  using Unit = DealtUnit;
   struct Term {
     SubAxisDims dims;
     Assignment factors;  // what each can hold of them
