@@ -122,6 +122,9 @@ TEST_CASE("cuda one kernel: programs of little work are one kernel") {
   CHECK(cuda::one_kernel_blocks(*program_of(2, loop_over(4097)), 8) == 8);
   CHECK(cuda::one_kernel_blocks(*program_of(2, loop_over(8 * 4096)), 8) == 8);
   CHECK(cuda::one_kernel_blocks(*program_of(2, loop_over(8 * 4096 + 1)), 8) == 0);
+  // But what a thread has to follow for long: a product of fixed order is made in tiles by a whole GPU.
+  CHECK(cuda::one_kernel_blocks(*program_of(2, product_of(128, 32, 128, true)), 8) == 8);
+  CHECK(cuda::one_kernel_blocks(*program_of(2, product_of(128, 32, 129, true)), 8) == 0);
   // A sort is as many launches as its runs are merged.
   CHECK(fits(4, loop_over(10), {sort_of(500)}));
   CHECK(!fits(4, loop_over(10), {sort_of(1 << 12)}));
@@ -147,7 +150,7 @@ TEST_CASE("cuda one kernel: neither are texts of any length, nor runs, arguments
 }
 
 TEST_CASE("cuda one kernel: every op, cut over eight devices, gives the bits of its launches") {
-  ProgramTexts texts;
+  ProgramTexts block, cluster(8);
   const Mesh mesh = make_mesh({{"x", 2}, {"y", 4}});
   for (const OpCase& op : launch_cases()) {
     const std::size_t seed = std::hash<std::string>()(op.name);
@@ -160,16 +163,19 @@ TEST_CASE("cuda one kernel: every op, cut over eight devices, gives the bits of 
         const auto shardings = every_sharding(mesh, a.shape().size());
         a = device_put(a, shardings[rng() % shardings.size()]);
       }
+      ProgramTexts& texts = (seed + static_cast<std::size_t>(repeat)) % 2 == 0 ? block : cluster;
       texts.add(op.name, cuda_program(program_test::prepare(f, given)));
     }
   }
-  CHECK(texts.count() > 100);
-  texts.check();
+  CHECK(block.count() > 50);
+  CHECK(cluster.count() > 50);
+  block.check();
+  cluster.check();
 }
 
 TEST_CASE("cuda one kernel: random programs give the bits of their launches") {
   const WithCodegen devices(CodegenMode::off);  // as many as these programs use
-  ProgramTexts texts;
+  ProgramTexts texts(8);
   for (std::uint64_t seed = 0; seed < (full_scale() ? 300 : 20); seed++) {
     const RandomProgram p = Generator(seed, WithCodegen::kDevices).run();
     const ProgramSettings settings(p);
@@ -179,6 +185,21 @@ TEST_CASE("cuda one kernel: random programs give the bits of their launches") {
   }
   CHECK(texts.count() > (full_scale() ? 20 : 10));
   texts.check();
+}
+
+TEST_CASE("cuda one kernel: products that lanes share are added as by their launches") {
+  const auto f = jit([](const Array& a, const Array& b) { return matmul(a, b) + 1; });
+  ProgramTexts block, cluster(8);
+  for (const auto& [m, k, n] :
+       {std::array{16, 128, 32}, {4, 512, 32}, {32, 512, 4}, {3, 70, 3}, {1, 5000, 1}, {40, 33, 50}}) {
+    const Array a = sin(numbers({m, k})), b = cos(numbers({k, n}));  // no sum of them is exact
+    for (const Array& x : {a, transpose(sin(numbers({k, m})))})
+      for (ProgramTexts* texts : {&block, &cluster})
+        texts->add("a product",
+                   cuda_program(program_test::prepare(f, block_until_ready(x), block_until_ready(b))));
+  }
+  block.check();
+  cluster.check();
 }
 
 TEST_CASE("cuda one kernel: operands of one step lie in arenas and in inputs") {
@@ -316,6 +337,21 @@ TEST_CASE("cuda process: the step of the document is one launch" * doctest::skip
   CHECK(got == trained("cpu", 6));
 }
 
+TEST_CASE("cuda process: a program of a cluster" * doctest::skip()) {
+  const auto f = jit([](const Array& a) {
+    const Array h = shardarray::tanh(a) + sum(a, 0);
+    return h * sum(h, 1, true);
+  });
+  const Array x = platform_test::put(numbers({128, 96}), "cuda", P("x"));
+  const auto want = platform_test::bits(f(platform_test::put(numbers({128, 96}), "cpu", P("x"))));
+  for (int k = 0; k < 3; k++) {
+    const std::uint64_t before = fake_control().launches();
+    const Array y = block_until_ready(f(x));
+    if (k == 2) std::cout << "launches: " << fake_control().launches() - before << "\n";
+    CHECK(platform_test::bits(y) == want);
+  }
+}
+
 TEST_CASE("cuda process: what the step of the document gives" * doctest::skip()) {
   std::cout << "numbers: " << trained("cuda", 6) << "\n";
 }
@@ -409,6 +445,20 @@ TEST_CASE(
   const std::string want = numbers_of(at_once);
   CHECK(numbers_of(at_once + "SHARDARRAY_FAKE_ONE_KERNEL=0") == want);
   CHECK(numbers_of(at_once + "SHARDARRAY_CODEGEN=off") == want);
+}
+
+TEST_CASE("cuda one kernel: of a cluster of blocks, where the GPU has room for one") {
+  const std::string name = "cuda process: a program of a cluster";
+  const auto launches = [](const std::string& text) { return text.substr(text.find("launches: "), 11); };
+  const std::string here = text_on_fake(name, at_once),
+                    none = text_on_fake(name, at_once + "SHARDARRAY_FAKE_CLUSTERS=0"),
+                    old = text_on_fake(name, at_once + "SHARDARRAY_FAKE_ARCHITECTURE=8");
+  CHECK(launches(here) == "launches: 1");
+  CHECK(launches(none) != "launches: 1");
+  CHECK_MESSAGE(count_of("has no room for 8 blocks that wait for each other.", none) == 1, none);
+  CHECK_MESSAGE(count_of(step_by_step, none) == 1, none);
+  CHECK(launches(old) == launches(none));
+  CHECK(count_of(step_by_step, old) == 0);
 }
 
 TEST_CASE("cuda one kernel: at any addresses, donated, by several threads, at once or later") {

@@ -23,11 +23,12 @@ inline void replace_all(std::string& text, const std::string& from, const std::s
     text.replace(at, from.size(), to);
 }
 
-/// Programs as kernels, compiled together.
+/// Programs as kernels of so many blocks, compiled together.
 class ProgramTexts {
  public:
+  explicit ProgramTexts(std::uint32_t blocks = 1) : blocks_(blocks) {}
   void add(const std::string& name, std::shared_ptr<const Program> program) {
-    cuda::ProgramText printed = cuda::print_program(*program, cuda::buffer_alignment);
+    cuda::ProgramText printed = cuda::print_program(*program, cuda::buffer_alignment, blocks_);
     const std::string number = std::to_string(programs_.size());
     std::string text = printed.text;
     for (int line = 0; line < 3; line++) text.erase(0, text.find('\n') + 1);  // all get the same
@@ -63,7 +64,8 @@ class ProgramTexts {
   };
   void compile() {
     const std::string head = "#define SHARDARRAY_PROGRAM_BASES " + std::to_string(most_bases_) +
-                             "\n#define SHARDARRAY_PROGRAM_BLOCKS 1\n#include \"kernels/program.cuh\"\n";
+                             "\n#define SHARDARRAY_PROGRAM_BLOCKS " + std::to_string(blocks_) +
+                             "\n#include \"kernels/program.cuh\"\n";
     objects_.resize(parts_.size());
     std::atomic<std::size_t> next = 0;
     std::array<std::future<void>, 2> under_way;  // one a core in CI
@@ -94,6 +96,7 @@ class ProgramTexts {
   std::vector<std::string> parts_;
   std::vector<std::unique_ptr<CompiledText>> objects_;
   std::size_t most_bases_ = 1;
+  const std::uint32_t blocks_;
 };
 
 }  // namespace shardarray::test

@@ -177,7 +177,7 @@ class Partitioner {
 
   RunnerUp runner_up_of(int i, const Strategy& d) {
     const NodeState s = state_of(i);
-    if (std::ranges::find(how_.detours, i) != how_.detours.end()) return runner_up(s, d, search_, in_);
+    if (std::ranges::find(how_.detours, i) != how_.detours.end()) return {};  // it spares others more
     const auto [it, fresh] = runner_ups_.try_emplace(key_of(s));
     if (fresh) it->second = runner_up(s, d, search_, in_);
     return it->second;

@@ -60,6 +60,18 @@ Status launch_kernel(KernelHandle kernel, const Grid& grid, void** arguments, St
   return cudaLaunchKernelExC(&config, static_cast<const void*>(kernel), arguments);
 }
 
+Status max_active_clusters(int* count, KernelHandle kernel, std::uint32_t blocks, std::uint32_t threads) {
+  cudaLaunchAttribute size{};
+  size.id = cudaLaunchAttributeClusterDimension;
+  size.val.clusterDim = {blocks, 1, 1};
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(blocks);
+  config.blockDim = dim3(threads);
+  config.attrs = &size;
+  config.numAttrs = 1;
+  return cudaOccupancyMaxActiveClusters(count, reinterpret_cast<const void*>(kernel), &config);
+}
+
 // Other threads go on as they like, and so do libraries that allocate when they are first used.
 Status begin_capture(Stream stream) {
   return cudaStreamBeginCapture(native(stream), cudaStreamCaptureModeRelaxed);
@@ -146,6 +158,7 @@ const Driver runtime = {
     .end_capture = end_capture,
     .graph_destroy = [](GraphHandle graph) -> Status { return cudaGraphDestroy(native(graph)); },
     .graph_instantiate = instantiate,
+    .max_active_clusters = max_active_clusters,
     .graph_set_arguments = set_arguments,
     .graph_update = update_graph,
     .graph_launch = [](GraphExec exec, Stream stream) -> Status {

@@ -70,6 +70,8 @@ struct Driver {
   Status (*graph_destroy)(GraphHandle graph);
   Status (*graph_instantiate)(GraphExec* to, GraphHandle graph);
   /// `node` is a kernel's, of the graph that was instantiated; what runs already is not concerned.
+  /// How many clusters of `blocks` with so many threads each it can run at once.
+  Status (*max_active_clusters)(int* count, KernelHandle kernel, std::uint32_t blocks, std::uint32_t threads);
   Status (*graph_set_arguments)(GraphExec exec, GraphNode node, KernelHandle kernel, const Grid& grid,
                                 void** arguments);
   /// The same nodes with what they have in `graph`; fails where they are others.

@@ -190,9 +190,21 @@ CompletionRef CudaExecutable::run(std::span<void* const> bases, RunReport* repor
     const AllTurns turns(gpus_);
     if (CompletionRef end = asked(turns, bases, nullptr, printed)) return end;
   }
-  const Workspace w = take_workspace();  // given back when all is asked for: whoever gets it next asks later
+  const Workspace w = workspace();  // given back when all is asked for: whoever gets it next asks later
   const AllTurns turns(gpus_);
   return asked(turns, bases, &w, printed);
+}
+
+// Graphs keep theirs, which are given up where there is none left.
+CudaExecutable::Workspace CudaExecutable::workspace() const {
+  try {
+    return take_workspace();
+  } catch (const OutOfMemory&) {
+    const AllTurns turns(gpus_);
+    if (replays_.empty()) throw;
+    replays_.clear();
+  }
+  return take_workspace();
 }
 
 // What a run that fails has asked of one GPU may read what the others are about to give back.

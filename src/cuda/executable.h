@@ -71,6 +71,7 @@ class CudaExecutable final : public Executable {
   void add(std::span<const Step> of_gpu, bool meets, std::uint64_t alignment,
            std::vector<std::vector<KernelLaunch>>& launches, std::vector<std::string>& named);
   Workspace take_workspace() const;
+  Workspace workspace() const;
   Bound bind(Turns turns, std::span<void* const> bases, const Workspace& w) const;
   /// A run and its end. Null `w`: only as a graph that is there already, else null.
   CompletionRef asked(Turns turns, std::span<void* const> bases, const Workspace* w, int printed) const;

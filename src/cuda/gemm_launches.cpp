@@ -3,14 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <utility>
 
 #include "cuda/libraries.h"
 #include "cuda/products.h"
 #include "cuda/step_launches.h"
-#include "cuda/table.h"
 #include "kernels/gemm_tiles.cuh"
 
 namespace shardarray::cuda {
@@ -58,26 +56,24 @@ static_assert(block_threads == device::tile_threads);
 // wait beside each other that it makes no difference.
 constexpr std::int64_t fewest_deep = 2 * device::DeepTile::depth, most_deep_elements = 1 << 16;
 
-// Where the order is free, warps make them sooner still, as long as these are not many more than what their sums have; in a program that
-// is one kernel, however many there are.
-constexpr std::int64_t fewest_by_lanes = device::warp_lanes,
-                       most_by_lanes = 1 << 16;  // products of an element
-constexpr std::int64_t most_warps = 1 << 13, most_elements_a_product = 16;
-constexpr std::uint32_t multiprocessors_of_gpu = 128;  // of a large one
+// Where the order is free, lanes of warps share elements and make them sooner still.
+constexpr std::int64_t fewest_shared = device::warp_lanes, most_shared = 1 << 16;  // products of an element
+constexpr std::int64_t most_shared_elements = 1 << 13;
+constexpr std::int64_t most_products_of_lane = most_shared / device::warp_lanes;  // in one chain
 
-/// Lanes of a warp that share an element, by which `multiprocessors` make all elements soonest: more of them wait for memory fewer times,
-/// and read more lines of it. Both in cycles, for a multiprocessor with 32 warps at work that takes a line in each (H200: a few tens of
-/// percent).
-std::int64_t best_lanes(const std::vector<device::ProductItem>& items, std::uint32_t multiprocessors) {
-  constexpr double wait = 500, ahead = 8, threads = 1024;
-  std::int64_t best = 1;
+/// Lanes of a warp that share an element, by which all elements are made soonest: more of them wait for memory fewer times, and read more
+/// lines of it. Both in cycles, for multiprocessors with 32 warps at work that take a line in each (H200: a few tens of percent), and 32
+/// of them: between a cluster and a whole GPU, since a program has the same bits in one kernel and in several.
+std::int64_t best_lanes(const std::vector<device::ProductItem>& items) {
+  constexpr double wait = 500, ahead = 8, threads = 1024, multiprocessors = 32;
+  std::int64_t best = device::warp_lanes;
   double least = std::numeric_limits<double>::infinity();
   for (std::int64_t lanes = 1; lanes <= device::warp_lanes; lanes *= 2) {
+    const auto shared = static_cast<double>(lanes), side = device::warp_lanes / shared;
     double elements = 0, longest = 0, lines = 0;
     for (const device::ProductItem& p : items) {
-      const double own = static_cast<double>(p.batch) * static_cast<double>(p.m) * static_cast<double>(p.n);
-      const auto shared = static_cast<double>(lanes), side = device::warp_lanes / shared,
-                 k = static_cast<double>(p.k);
+      const double own = static_cast<double>(p.batch) * static_cast<double>(p.m) * static_cast<double>(p.n),
+                   k = static_cast<double>(p.k);
       const double rows_of_a = std::ceil(side / static_cast<double>(std::max<std::int64_t>(p.n, 1)));
       elements += own;
       longest = std::max(longest, k);
@@ -85,9 +81,9 @@ std::int64_t best_lanes(const std::vector<device::ProductItem>& items, std::uint
       lines += own / side * k / shared *
                ((p.a_col == 1 ? rows_of_a : shared) + (p.b_row == 1 ? side / rows_of_a : shared));
     }
-    const double rounds = std::ceil(elements * static_cast<double>(lanes) / (multiprocessors * threads)),
-                 cycles = rounds * std::ceil(longest / static_cast<double>(lanes) / ahead) * wait +
-                          lines / multiprocessors;
+    if (longest > shared * most_products_of_lane) continue;
+    const double rounds = std::ceil(elements * shared / (multiprocessors * threads)),
+                 cycles = rounds * std::ceil(longest / shared / ahead) * wait + lines / multiprocessors;
     if (cycles < least) best = lanes;
     least = std::min(least, cycles);
   }
@@ -108,18 +104,13 @@ bool in_deep_tiles(const Gemm& gemm, const std::vector<std::size_t>& items) {
 }
 
 bool may_be_shared(const Gemm& gemm, const std::vector<std::size_t>& items) {
-  return !gemm.fixed_order && std::all_of(items.begin(), items.end(), [&](std::size_t i) {
-    return gemm.items[i].k >= fewest_by_lanes && gemm.items[i].k <= most_by_lanes;
-  });
-}
-bool by_lanes(const Gemm& gemm, const std::vector<std::size_t>& items) {
-  std::int64_t elements = 0, fewest_products = most_by_lanes;
+  std::int64_t elements = 0;
   for (const std::size_t i : items) {
     const Gemm::Item& g = gemm.items[i];
+    if (g.k < fewest_shared || g.k > most_shared) return false;
     elements += g.batch * g.m * g.n;
-    fewest_products = std::min(fewest_products, g.k);
   }
-  return elements <= std::min(most_warps, most_elements_a_product * fewest_products);
+  return !gemm.fixed_order && elements <= most_shared_elements;
 }
 
 device::ProductItem product_item(const Gemm::Item& g) {
@@ -149,8 +140,7 @@ void add_own_products(const Step& step, const ProductKernels& kernels, const Gem
   table.reserve<device::ProductTable>();
   std::vector<device::ProductItem> items;
   const bool large = in_tiles(gemm, chosen),
-             shared = !large && kernels.lanes != nullptr && may_be_shared(gemm, chosen),
-             lanes = shared && by_lanes(gemm, chosen),
+             lanes = !large && kernels.lanes != nullptr && may_be_shared(gemm, chosen),
              deep = !large && !lanes && kernels.deep != nullptr && in_deep_tiles(gemm, chosen);
   std::int64_t elements = 0, tiles = 0;
   for (const std::size_t i : chosen) {
@@ -160,7 +150,7 @@ void add_own_products(const Step& step, const ProductKernels& kernels, const Gem
     tiles = std::max(tiles, large ? tiles_of<device::LargeTile>(g) : tiles_of<device::DeepTile>(g));
   }
   if (elements == 0) return;
-  const std::int64_t sharing = lanes ? best_lanes(items, multiprocessors_of_gpu) : 1;
+  const std::int64_t sharing = lanes ? best_lanes(items) : 1;
   for (device::ProductItem& p : items) p.lanes = sharing;
   const bool in_any = large || deep;
   add_launch(step,
@@ -173,7 +163,6 @@ void add_own_products(const Step& step, const ProductKernels& kernels, const Gem
              : lanes ? elements * sharing
                      : elements,
              std::move(table), to);
-  if (shared) to.back().shared_kernel = kernels.lanes;
   if (!in_any) return;
   to.back().any_block_kernel = kernels.elements;
   to.back().points = elements;
@@ -189,21 +178,6 @@ bool in_tiles(const Gemm& gemm, const std::vector<std::size_t>& items) {
     tiles += tiles_of<device::LargeTile>(g);
   }
   return tiles >= fewest_tiles;
-}
-
-void share_elements(KernelLaunch& l, std::uint32_t multiprocessors) {
-  if (l.shared_kernel == nullptr) return;
-  const TableReader table(l.table);
-  const device::List<device::ProductItem> list = table.head<device::ProductTable>().items;
-  std::vector<device::ProductItem> items = table.list(list);
-  const std::int64_t lanes = best_lanes(items, multiprocessors);
-  l.points = 0;
-  for (device::ProductItem& p : items) {
-    p.lanes = lanes;
-    l.points = std::max(l.points, p.batch * p.m * p.n * lanes);
-  }
-  std::memcpy(l.table.data() + list.offset, items.data(), items.size() * sizeof items[0]);
-  l.any_block_kernel = l.shared_kernel;
 }
 
 void add_gemm_launches(const Step& step, const Gemm& gemm, std::uint64_t alignment,

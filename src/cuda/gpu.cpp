@@ -181,6 +181,15 @@ Library Gpu::load(const std::vector<char>& image) {
   return fresh;
 }
 
+int Gpu::clusters_at_once(KernelHandle kernel, std::uint32_t blocks, std::uint32_t threads) {
+  const KeptGpu kept;
+  set();
+  int count = 0;
+  if (driver_.max_active_clusters(&count, kernel, blocks, threads) == ok) return count;
+  driver_.last_error();  // it does not say: a launch will
+  return 1;
+}
+
 std::size_t Gpu::sort_memory(const PairSort& sort) {
   const KeptGpu kept;
   set();

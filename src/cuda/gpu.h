@@ -53,6 +53,8 @@ class Gpu {
   /// A kernel of kernel_image(), or of a library. Throws DeviceError where there is none of that name.
   KernelHandle kernel(const char* name) { return kernel(name, library_); }
   KernelHandle kernel(const char* name, Library library);
+  /// How many clusters of so many blocks of a kernel it can run at once.
+  int clusters_at_once(KernelHandle kernel, std::uint32_t blocks, std::uint32_t threads);
   /// Its kernels may read the other one's memory from now on; false where the machine cannot do that.
   bool reach(const Gpu& other);
   /// Throws what the GPU is lost by, if it is.

@@ -90,6 +90,7 @@ ProgramWork work_of(const Program& program) {
         w.steps += called.steps * trip;
         w.points += called.points * trip;
         w.multiply_adds += called.multiply_adds * trip;
+        w.chain = std::max(w.chain, called.chain);
         return;
       }
       w.steps++;
@@ -99,11 +100,15 @@ ProgramWork work_of(const Program& program) {
           const double elements = static_cast<double>(item.batch * item.m) * static_cast<double>(item.n),
                        k = static_cast<double>(item.k), a_point = one_kernel_limits().multiply_adds_a_point;
           w.multiply_adds += elements * k;
+          if (body.fixed_order) w.chain = std::max(w.chain, k);
           w.points += elements * std::max(0.0, 1 - k / a_point);  // each is written, however few are added up
         }
         if constexpr (std::is_same_v<Body, Exchange>) w.points += points_of(item, itemsize(body.dtype));
         if constexpr (std::is_same_v<Body, LibraryCall>) {
           w.points += points_of(body, item);
+          if (body.name == "scan")
+            w.chain =
+                std::max(w.chain, static_cast<double>(lines_along(item.in_shapes[0], item.params[0]).length));
           if (body.name == "conv") w.multiply_adds += products_of(Contraction::of(item.params));
         }
       }
@@ -122,7 +127,8 @@ std::uint32_t one_kernel_blocks(const Program& program, std::uint32_t cluster) {
   if (blocks > cluster) return 0;
   std::size_t steps = 0;
   if (!can_be_printed(program, 0, steps)) return 0;
-  return blocks > 1 ? cluster : 1;
+  if (blocks <= 1) return 1;
+  return w.chain > most.cluster_chain ? 0 : cluster;
 }
 
 }  // namespace shardarray::cuda

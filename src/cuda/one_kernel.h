@@ -13,6 +13,7 @@ struct ProgramWork {
   double steps = 0;
   double points = 0;         ///< of loops, exchanges and library calls, over all items
   double multiply_adds = 0;  ///< of products
+  double chain = 0;  ///< the longest one that a thread has to follow: of a scan, of a product of fixed order
 };
 ProgramWork work_of(const Program& program);
 
@@ -22,6 +23,7 @@ ProgramWork work_of(const Program& program);
 struct OneKernelLimits {
   double points_a_step = 4096;       ///< for each block
   double multiply_adds_a_point = 8;  ///< that take as long as a point of a loop
+  double cluster_chain = 128;        ///< longer ones are made sooner by the launches of a whole GPU
   double steps = 1 << 17;            ///< of a run: the GPU does nothing else meanwhile, for about 0.1 s
   std::size_t printed_steps = 64;    ///< of the text, which takes NVRTC tens of milliseconds each
   std::size_t bases = 1000;          ///< addresses of a run: 8 KB of arguments

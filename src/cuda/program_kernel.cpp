@@ -1,5 +1,7 @@
 #include "cuda/program_kernel.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -7,6 +9,7 @@
 #include "cuda/one_kernel.h"
 #include "cuda/program_text.h"
 #include "kernels/program_table.cuh"
+#include "shardarray/error.h"
 
 namespace shardarray::cuda {
 namespace {
@@ -32,6 +35,12 @@ void ProgramKernel::build() {
   ProgramText printed = print_program(*program_, alignment_, blocks_);
   const Library library = loaded_text(gpu_, printed.text);
   kernel_ = gpu_.kernel(program_kernel_name, library);
+  if (blocks_ > 1 && gpu_.clusters_at_once(kernel_, blocks_, device::program_threads) == 0)
+    throw CompileError(
+        fmt::format("cuda: GPU {} ({}) has no room for {} blocks that wait for each other. A program of more "
+                    "work than one "
+                    "block's is a cluster of them. Use more of the GPU.",
+                    gpu_.number(), gpu_.properties().name, blocks_));
   tables_ = backend_.allocate_for_launches(gpu_, printed.tables.size() + device::table_margin);
   Turn(gpu_).upload(tables_->data, printed.tables.data(), printed.tables.size());
   scratch_bytes_ = printed.scratch_bytes;

@@ -161,9 +161,8 @@ class ProgramPrinter {
   void steps(const Program& program, std::uint64_t alignment, int depth) {
     bases_ = std::max<std::size_t>(bases_, program.base_count);
     depth_ = std::max(depth_, depth);
-    std::vector<KernelLaunch>& launches = launches_.emplace_back(launches_of(program, alignment));
-    for (KernelLaunch& l : launches) {
-      share_elements(l, blocks_);
+    const std::vector<KernelLaunch>& launches = launches_.emplace_back(launches_of(program, alignment));
+    for (const KernelLaunch& l : launches) {
       scratch_bytes_ = std::max(scratch_bytes_, l.scratch_bytes);
       if (l.call != nullptr) {
         call(l, depth);

@@ -19,9 +19,6 @@ void add_exchange_launches(const Step& step, const Exchange& exchange, std::uint
                            std::vector<KernelLaunch>& to);
 void add_gemm_launches(const Step& step, const Gemm& gemm, std::uint64_t alignment,
                        std::vector<KernelLaunch>& to);
-/// Where a launch's products may be added in any order: `multiprocessors` make them in whichever number of lanes takes least, as a part of
-/// a program's kernel.
-void share_elements(KernelLaunch& launch, std::uint32_t multiprocessors);
 /// Whether the own kernel makes these products in tiles: all of them are large, and there are enough.
 bool in_tiles(const Gemm& gemm, const std::vector<std::size_t>& items);
 /// Gives the launch of a product step the calls that do the next launch too, where the library can make all of them.

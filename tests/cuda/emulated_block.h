@@ -1,7 +1,7 @@
 // Kernels as the device runs them, on the host: every thread of a block is a fiber of its own, which waits at barriers. So the
 // text for devices is run: shuffles, shared memory, what a thread of many does. Who compiles it prints it in front of a kernel.
 //
-// Blocks, or clusters of them, run one after the other, and the fibers of one from one barrier to the next in one of several orders: what two threads
+// Each block of a cluster has shared memory of its own. Blocks, or clusters of them, run one after the other, and the fibers of one from one barrier to the next in one of several orders: what two threads
 // do to the same place between two barriers shows as other bits. A barrier that some threads of a warp or a block do not reach is
 // an error, as it is a hang on the device.
 #pragma once
@@ -72,6 +72,17 @@ static bool full_warps = true;  // no call has named only some lanes of its warp
 
 inline Place place_of_block() { return {block_place.x + current->block, block_place.y, 0}; }
 
+/// Shared memory of the blocks whose fibers do not run; that of `here` is where the text looks for it.
+static std::vector<std::vector<char>> shared_memory;
+static unsigned here = 0;
+inline void enter_block(unsigned block) {
+  if (block == here) return;
+  const auto bytes = static_cast<std::size_t>(__stop_emulated_shared - __start_emulated_shared);
+  shared_memory[here].assign(__start_emulated_shared, __stop_emulated_shared);
+  if (bytes > 0) std::memcpy(__start_emulated_shared, shared_memory[block].data(), bytes);
+  here = block;
+}
+
 [[gnu::noinline]] inline void jump(Resume& to) { __builtin_longjmp(to, 1); }
 [[gnu::noinline]] inline void wait(Waits how) {
   current->waits = how;
@@ -138,6 +149,8 @@ inline const char* run_cluster(unsigned order) {
   const unsigned threads = cluster_blocks * block_size.x;
   fibers.resize(threads);
   for (char* p = __start_emulated_shared; p != __stop_emulated_shared; p++) *p = static_cast<char>(0xaa);
+  shared_memory.assign(cluster_blocks, {__start_emulated_shared, __stop_emulated_shared});
+  here = 0;
   for (unsigned k = 0; k < threads; k++) {
     fibers[k].thread.x = k % block_size.x;
     fibers[k].block = k / block_size.x;
@@ -148,7 +161,10 @@ inline const char* run_cluster(unsigned order) {
     for (unsigned k = 0; k < threads; k++) {
       const unsigned at = order == 0 ? k : order == 1 ? threads - 1 - k : (k * 389 + order) % threads;
       current = &fibers[at];
-      if (current->waits == Waits::no) go_on();
+      if (current->waits == Waits::no) {
+        enter_block(current->block);
+        go_on();
+      }
       done += current->waits == Waits::done;
     }
     if (!full_warps) return "a call names some lanes of a warp that all are in";

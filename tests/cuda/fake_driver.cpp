@@ -299,6 +299,11 @@ Status properties_of_fake(GpuProperties* to, int gpu) {
   *to = {"fake GPU", fake_setting("SHARDARRAY_FAKE_ARCHITECTURE", 9), 0, std::uint64_t{1} << 40, 132};
   return gpu < gpu_count ? ok : failed(invalid_value);
 }
+/// SHARDARRAY_FAKE_CLUSTERS: of 8 blocks.
+Status count_clusters(int* count, KernelHandle, std::uint32_t, std::uint32_t) {
+  if (const Status s = enter("cudaOccupancyMaxActiveClusters")) return s;
+  return (*count = fake_setting("SHARDARRAY_FAKE_CLUSTERS", 16), ok);
+}
 Status set_gpu(int gpu) {
   current_gpu = gpu;
   return enter("cudaSetDevice");
@@ -335,6 +340,7 @@ const Driver table = {
     .end_capture = end_fake_capture,
     .graph_destroy = drop_fake_graph,
     .graph_instantiate = make_fake_exec,
+    .max_active_clusters = count_clusters,
     .graph_set_arguments = set_fake_arguments,
     .graph_update = update_fake_exec,
     .graph_launch = launch_fake_exec,
