@@ -123,8 +123,8 @@ TEST_CASE("cuda one kernel: programs of little work are one kernel") {
   CHECK(cuda::one_kernel_blocks(*program_of(2, loop_over(8 * 4096)), 8) == 8);
   CHECK(cuda::one_kernel_blocks(*program_of(2, loop_over(8 * 4096 + 1)), 8) == 0);
   // But what a thread has to follow for long: a product of fixed order is made in tiles by a whole GPU.
-  CHECK(cuda::one_kernel_blocks(*program_of(2, product_of(128, 32, 128, true)), 8) == 8);
-  CHECK(cuda::one_kernel_blocks(*program_of(2, product_of(128, 32, 129, true)), 8) == 0);
+  CHECK(cuda::one_kernel_blocks(*program_of(2, product_of(64, 32, 128, true)), 8) == 8);
+  CHECK(cuda::one_kernel_blocks(*program_of(2, product_of(63, 32, 129, true)), 8) == 0);
   // A sort is as many launches as its runs are merged.
   CHECK(fits(4, loop_over(10), {sort_of(500)}));
   CHECK(!fits(4, loop_over(10), {sort_of(1 << 12)}));
