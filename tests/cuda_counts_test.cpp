@@ -103,7 +103,7 @@ TEST_CASE("cuda process: launches that a replay changes" * doctest::skip()) {
       std::uint64_t want = 0;
       if (const auto at = std::find(graphs.begin(), graphs.end(), next); at != graphs.end()) {
         graphs.erase(at);
-      } else if (graphs.size() == 4) {  // the oldest graph gets the addresses of this run
+      } else if (graphs.size() == 6) {  // the oldest graph gets the addresses of this run
         const Slots::Choice& old = graphs.back();
         const bool a = old[0] != next[0], b = old[1] != next[1], z = old[2] != next[2];
         want = (a || b ? 1u : 0u) + (b ? 1u : 0u) + (z ? 1u : 0u);

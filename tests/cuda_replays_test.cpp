@@ -98,14 +98,15 @@ std::vector<Bits> multiplied(const sa::Mesh& mesh, std::int64_t rows, std::size_
 }
 
 void check_numbers(const std::vector<std::size_t>& all_kept) {
-  // Kernels that are compiled beside the first rounds make new graphs. The larger programs are not one kernel.
+  // Kernels that are compiled beside the first rounds make new graphs. The larger programs are kernels of clusters, the largest none.
   for (int round = 0; round < 2; round++)
-    for (const std::int64_t rows : {16, 520})
+    for (const std::int64_t rows : {16, 520, 4200})
       for (const std::size_t kept : all_kept) {
         CAPTURE(round);
         CAPTURE(rows);
         CAPTURE(kept);
         for (const auto& program : {trained, of_all_steps, multiplied}) {
+          if (rows > 520 && program != trained) continue;
           const auto got = program(mesh_on("cuda"), rows, kept), want = program(mesh_on("cpu"), rows, kept);
           REQUIRE(got.size() == want.size());
           for (std::size_t k = 0; k < want.size(); k++) CHECK_MESSAGE(got[k] == want[k], "result " << k);
@@ -122,7 +123,8 @@ TEST_CASE("cuda process: counted runs" * doctest::skip()) {
   check_numbers({3});
   CHECK(fake_control().graph_launches() > 50);
   CHECK(fake_control().early_launches() > 50);
-  CHECK(fake_control().products(0) == 4 * runs);
+  CHECK(fake_control().products(0) >= 2 * runs);  // runs that are replayed ask for none
+  CHECK(fake_control().products(0) <= 4 * runs);
   const bool compiled = std::getenv("SHARDARRAY_CODEGEN") == std::string("always");
   CHECK((fake_control().printed_launches() > 50) == compiled);
 }

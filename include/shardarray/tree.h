@@ -131,7 +131,7 @@ template <class... F> struct FieldTypes {
 };
 /// (A lambda in its place ends clang 14 where this header is precompiled.)
 struct AsFieldTypes {
-  template <class... F> FieldTypes<F...> operator()(F&...) const { return {}; }
+  template <class... F> [[nodiscard]] FieldTypes<F...> operator()(F&...) const { return {}; }
 };
 template <class T> using fields_of = decltype(with_fields(std::declval<T&>(), AsFieldTypes()));
 /// Says why `Part` is no tree; it may be the field `name` of `Owner`.

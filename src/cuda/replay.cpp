@@ -11,7 +11,7 @@ namespace shardarray::cuda {
 namespace {
 
 // Of a program. In a training loop addresses return: each device's after one, two or three steps, all together after six at most.
-constexpr std::size_t most_replays = 8;
+constexpr std::size_t most_replays = 6;
 constexpr std::int64_t most_nodes = 4096;  // of a graph, for each GPU
 constexpr int runs_without_memory = 100;   // of a program whose graph had none, until it is tried again
 
