@@ -131,27 +131,23 @@ void Dealing::order(Assignment& a, bool results_first) const {
 
 void Dealing::deal_units(const std::vector<const Unit*>& units, const Assignment& fixed, double most,
                          Strategy& best) {
-  LeastCosts least(price_, s_, sub_axes_, units, fixed);
   std::vector<std::size_t> choice(units.size(), 0);
-  Assignment a;  // its memory is used again
+  Assignment a, as_operands;  // their memory is used again
   for (;;) {
-    for (const std::size_t order_of : {std::size_t{0}, std::size_t{1}}) {  // results', operands'
-      bool is_made = false;
-      const auto made = [&]() -> const Assignment& {
-        if (!is_made) {
-          a = fixed;
-          for (std::size_t k = 0; k < units.size(); k++)
-            if (choice[k] < units[k]->factors.size()) {
-              std::vector<int>& to = a[units[k]->factors[choice[k]]];
-              to.insert(to.end(), units[k]->sub_axes.begin(), units[k]->sub_axes.end());
-            }
-          order(a, order_of == 0);
-          is_made = true;
-        }
-        return a;
-      };
-      if (least.may_be_below(best.cost, choice, order_of, made)) price_.consider(made(), most, best);
+    a = fixed;
+    for (std::size_t k = 0; k < units.size(); k++)
+      if (choice[k] < units[k]->factors.size()) {
+        std::vector<int>& to = a[units[k]->factors[choice[k]]];
+        to.insert(to.end(), units[k]->sub_axes.begin(), units[k]->sub_axes.end());
+      }
+    const bool has_order = std::ranges::any_of(a, [](const std::vector<int>& f) { return f.size() > 1; });
+    if (has_order) {
+      as_operands = a;
+      order(a, true);
+      order(as_operands, false);
     }
+    price_.consider(a, most, best);
+    if (has_order && as_operands != a) price_.consider(as_operands, most, best);
     std::size_t k = 0;
     while (k < choice.size() && ++choice[k] > units[k]->factors.size()) choice[k++] = 0;
     if (k == choice.size()) return;

@@ -2,7 +2,6 @@
 #pragma once
 #include <optional>
 
-#include "compile/least_costs.h"
 #include "compile/node_price.h"
 
 namespace shardarray {
@@ -20,7 +19,11 @@ class Dealing {
   void deal(const std::vector<int>& sub_axes, double most, Strategy& best);
 
  private:
-  using Unit = DealtUnit;
+  // Sub-axes that go to one factor, or to none.
+  struct Unit {
+    std::vector<int> sub_axes;
+    std::vector<std::size_t> factors;
+  };
   struct Term {
     SubAxisDims dims;
     Assignment factors;  // what each can hold of them

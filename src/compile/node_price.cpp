@@ -1,7 +1,6 @@
 #include "compile/node_price.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "base/ceil_div.h"
 #include "base/sizes.h"
@@ -14,7 +13,7 @@ namespace shardarray {
 
 namespace {
 
-constexpr double kRefused = 1e6, kNowhere = std::numeric_limits<double>::infinity();
+constexpr double kRefused = 1e6;
 
 MoveCost smaller(const MoveCost& a, const MoveCost& b) { return b.all() < a.all() ? b : a; }
 
@@ -107,13 +106,15 @@ const NodePrice::Placed& NodePrice::result(const Assignment& a, std::size_t k) {
 }
 
 // Products multiply every element of one operand with many of the other; all other ops look at each once.
-double NodePrice::work(const std::vector<std::int64_t>& tiles) const {
+double NodePrice::work(const Assignment& a) const {
   const auto size = [&](std::size_t f) {
-    return static_cast<double>(ceil_div(s_.rule->factors[f].size, tiles[f]));
+    std::int64_t tiles = 1;
+    for (const int sub_axis : a[f]) tiles *= sub_axes_.size(sub_axis);
+    return static_cast<double>(ceil_div(s_.rule->factors[f].size, tiles));
   };
   const Op& op = *s_.node->op;
   double all = 1, most = 0;
-  for (std::size_t f = 0; f < tiles.size(); f++) all *= size(f);
+  for (std::size_t f = 0; f < a.size(); f++) all *= size(f);
   if (op.form == Form::gemm || op.windows) return model_.compute(op.form == Form::gemm ? 2 * all : all);
   const auto add = [&](const TermState& t) {
     double n = 1;
@@ -124,24 +125,6 @@ double NodePrice::work(const std::vector<std::int64_t>& tiles) const {
   for (const TermState& t : s_.operands) add(t);
   for (const TermState& t : s_.results) add(t);
   return model_.compute(most);
-}
-
-double NodePrice::work(const Assignment& a) const {
-  std::vector<std::int64_t> tiles;
-  for (const std::vector<int>& axes : a) {
-    tiles.push_back(1);
-    for (const int sub_axis : axes) tiles.back() *= sub_axes_.size(sub_axis);
-  }
-  return work(tiles);
-}
-
-double NodePrice::operand_cost(const Assignment& a, std::size_t k) {
-  const Placed& p = operand(a, k);
-  return !p.layout ? kNowhere : s_.operands[k].free ? 0 : p.cost.all();
-}
-double NodePrice::result_cost(const Assignment& a, std::size_t k) {
-  const Placed& p = result(a, k);
-  return p.layout ? p.cost.all() : kNowhere;
 }
 
 // Whether operand k comes at no cost: made in its place, or there already for an operand before it.

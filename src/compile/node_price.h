@@ -22,11 +22,6 @@ class NodePrice {
   Strategy uncut();
   /// Arithmetic on the busiest device.
   double work(const Assignment& a) const;
-  /// The same by how many tiles each factor is cut into.
-  double work(const std::vector<std::int64_t>& tiles) const;
-  /// What one operand or result costs where the assignment puts it; infinite: it cannot be there.
-  double operand_cost(const Assignment& a, std::size_t k);
-  double result_cost(const Assignment& a, std::size_t k);
 
  private:
   // One operand or result: the layout that follows (null: it cannot be placed) and what that costs.
