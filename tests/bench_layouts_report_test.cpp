@@ -132,7 +132,7 @@ TEST_CASE("bench layouts: a sweep of sizes") {
            {"m=8,", "'' is no whole number from 1 to 1000000"},
            {"m=0..8", "'0' is no whole number from 1 to 1000000"},
            {"m=8...16", "'.16' is no whole number from 1 to 1000000"}})
-    check_message([&] { parse_sweep(text); },
+    check_message([&text = text] { parse_sweep(text); },
                   "--sweep " + text + ": " + why + ". Write one of m, k and n with sizes: m=64..8192");
   CHECK(refusal("--sweep m=8").find("--sweep m=8: it is less than two sizes") == 0);
   CHECK(refusal("--sweep m=8..64 --csv /dev/null").find("files hold the table of one size") !=

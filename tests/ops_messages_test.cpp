@@ -108,7 +108,7 @@ TEST_CASE("messages: what cannot be computed is said in the name of the function
       {"apply_updates", [&] { return apply_updates(a, b); }},
   };
   for (const auto& [function, f] : cases) {
-    const std::string said = message<DeviceError>([&] { f().block_until_ready(); });
+    const std::string said = message<DeviceError>([&f = f] { f().block_until_ready(); });
     CHECK(said.substr(0, said.find(": Received incompatible devices for one computation.")) == function);
   }
 }

@@ -245,7 +245,7 @@ TEST_CASE("ordering: messages") {
   CHECK_SAYS(sa::histogram(x, 3, {{1.0, 0.0}}), "histogram: the range from 1 to 0. It rises. Change both.",
              sa::Error);
   for (const auto& [low, high] : {std::pair{0.0, inf}, std::pair{-inf, 0.0}, std::pair{-inf, inf}})
-    CHECK(message_of<sa::Error>([&] {
+    CHECK(message_of<sa::Error>([&x, low = low, high = high] {
             (void)sa::histogram(x, 3, {{low, high}});
           }).find("It is finite.") != std::string::npos);
   CHECK_SAYS(sa::histogram(x, 3, {{0.0, inf}}),

@@ -253,7 +253,7 @@ std::int64_t lacking(const Shape& shape, const sa::Sharding& s, const std::vecto
   const std::int64_t rows = shape[0], cols = shape[1];
   std::int64_t most = 0;
   for (const auto& [device, index] : map) {
-    const auto inside = [&](std::size_t d, std::int64_t i) {
+    const auto inside = [&index = index](std::size_t d, std::int64_t i) {
       return index[d].whole || (i >= index[d].start && i < index[d].stop);
     };
     std::int64_t missing = 0;

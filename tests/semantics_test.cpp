@@ -258,7 +258,8 @@ TEST_CASE("semantics: complex dtypes are refused where results are real") {
       {"bitcast", [&](DType t) { sa::bitcast(x, t); }}};
   for (const auto& [name, make] : makers)
     for (const DType t : {sa::complex64, sa::complex128})
-      CHECK(message<sa::DTypeError>([&] { make(t); }) == std::string(name) + ": dtype " + sa::name(t) + rest);
+      CHECK(message<sa::DTypeError>([&make = make, t] { make(t); }) ==
+            std::string(name) + ": dtype " + sa::name(t) + rest);
 }
 
 // The variable is read once: a process of its own.

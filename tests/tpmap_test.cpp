@@ -384,8 +384,9 @@ TEST_CASE("assert_replica_integrity") {
   CHECK_NOTHROW(sa::assert_replica_integrity(both(inf, inf)));
   for (const auto& [a, b] :
        std::vector<std::pair<float, float>>{{nan, 1.0f}, {1.0f, nan}, {inf, 1.0f}, {1.0f, inf}, {inf, -inf}})
-    CHECK(contains(error<sa::ShardingError>([&] { sa::assert_replica_integrity(both(a, b)); }),
-                   "replica 3 of f32[2]"));
+    CHECK(contains(
+        error<sa::ShardingError>([&both, a = a, b = b] { sa::assert_replica_integrity(both(a, b)); }),
+        "replica 3 of f32[2]"));
   std::vector<Array> keys;
   for (std::uint32_t k = 0; k < 8; k++)
     keys.push_back(sa::array(std::vector<std::uint32_t>{4000000000u, k < 6 ? 4000000000u : 4000000001u}));
