@@ -18,7 +18,8 @@ inline constexpr std::uint32_t lanes_here = 1;  // whose values a thread holds
 inline constexpr std::uint32_t lanes_here = warp_lanes;
 #endif
 
-/// The summands of lanes that are multiples of `apart` from each other, pairwise, l[i] += l[i + 16], ...: the first `apart` lanes have the sums.
+/// The summands of lanes that are multiples of `apart` from each other, pairwise, l[i] += l[i + 16], ...: the first `apart` lanes have
+/// the sums.
 template <class T> SHARDARRAY_DEVICE inline void add_lanes(T (&x)[lanes_here], std::uint32_t apart = 1) {
 #ifdef __CUDACC__
   for (unsigned width = warp_lanes / 2; width >= apart; width /= 2)

@@ -133,6 +133,7 @@ class Partitioner {
 
   detail::RecordedLine line_of(const FlatNode& n) const { return uses_.line_of(n, g_); }
 
+  // ---- nodes
   void visit(int i) {
     const FlatNode& n = at(g_.nodes, i);
     if (at(makings_, i) == Making::at_use) at(asked_, n.first_out) = takes_asked_only(n);

@@ -60,8 +60,8 @@ std::optional<Strategy> StrategySearch::next(const NodeState& s,
 }
 
 const Strategy& StrategySearch::behind(const NodeState& s, const Strategy& d, std::size_t places) {
-  std::deque<Strategy>& all =
-      behind_[key_of(s)];  // d, and those behind it; the last one twice where there is no other
+  // d, and those behind it; the last one twice where there is no other
+  std::deque<Strategy>& all = behind_[key_of(s)];
   if (all.empty()) all.push_back(d);
   const auto is_over = [&] { return all.size() > 1 && all.back().in == all[all.size() - 2].in; };
   while (all.size() <= places && !is_over()) {

@@ -150,6 +150,7 @@ const Driver runtime = {
     },
     .load_library = load_library,
     .find_kernel = find_kernel,
+    .max_active_clusters = max_active_clusters,
     .launch = launch_kernel,
     .sort_pairs = [](void* own, std::size_t* own_bytes, const PairSort& sort, void* memory,
                      Stream stream) -> Status { return sort_pairs(own, own_bytes, sort, memory, stream); },
@@ -158,7 +159,6 @@ const Driver runtime = {
     .end_capture = end_capture,
     .graph_destroy = [](GraphHandle graph) -> Status { return cudaGraphDestroy(native(graph)); },
     .graph_instantiate = instantiate,
-    .max_active_clusters = max_active_clusters,
     .graph_set_arguments = set_arguments,
     .graph_update = update_graph,
     .graph_launch = [](GraphExec exec, Stream stream) -> Status {

@@ -58,6 +58,8 @@ struct Driver {
   Status (*enable_peer_access)(int peer);  ///< kernels of this GPU may use the other one's memory
   Status (*load_library)(Library* to, const void* image);
   Status (*find_kernel)(KernelHandle* to, Library library, const char* name);
+  /// How many clusters of so many blocks and threads of a block can run at once.
+  Status (*max_active_clusters)(int* count, KernelHandle kernel, std::uint32_t blocks, std::uint32_t threads);
   /// `arguments`: the address of each; they are read before it returns. `early`: behind another kernel that was launched just before on
   /// the stream; it may begin while that runs, and waits for it itself (programmatic dependent launch of sm_90 and later).
   Status (*launch)(KernelHandle kernel, const Grid& grid, void** arguments, Stream stream, bool early);
@@ -70,8 +72,6 @@ struct Driver {
   Status (*graph_destroy)(GraphHandle graph);
   Status (*graph_instantiate)(GraphExec* to, GraphHandle graph);
   /// `node` is a kernel's, of the graph that was instantiated; what runs already is not concerned.
-  /// How many clusters of `blocks` with so many threads each it can run at once.
-  Status (*max_active_clusters)(int* count, KernelHandle kernel, std::uint32_t blocks, std::uint32_t threads);
   Status (*graph_set_arguments)(GraphExec exec, GraphNode node, KernelHandle kernel, const Grid& grid,
                                 void** arguments);
   /// The same nodes with what they have in `graph`; fails where they are others.

@@ -130,7 +130,6 @@ device::ProductItem product_item(const Gemm::Item& g) {
   p.b_batch = g.stride_b;
   p.c_row = g.ldc;
   p.c_batch = g.stride_c;
-  p.lanes = 1;
   return p;
 }
 

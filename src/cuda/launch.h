@@ -25,8 +25,6 @@ struct KernelLaunch {
   /// it, of the largest item.
   const char* any_block_kernel = "";
   std::int64_t points = 0;
-  const char* shared_kernel =
-      nullptr;  ///< of a product: that whose lanes share elements (share_elements), if its order is free
   std::uint32_t blocks = 1, items = 1, threads = 1;  ///< the grid {blocks, items}; threads of a block
   std::vector<std::byte> table;                      ///< 16-byte aligned where the kernel reads it
   /// Memory that the kernel uses. A step may be several launches: all that follow each other in a run get the same memory, and

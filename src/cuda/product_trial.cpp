@@ -139,8 +139,7 @@ bool ProductTrial::asked(Turn& turn) const {
 double ProductTrial::time(Gpu& gpu, const CublasLt::Algorithm& algorithm, std::size_t workspace) {
   product_.plan.algorithm = algorithm;
   product_.plan.workspace = workspace;
-  constexpr double enough =
-      3e-3;  // seconds: long beside waiting for it, and the GPU's clock follows its load
+  constexpr double enough = 3e-3;  // seconds: long beside waiting for it; the GPU's clock follows its load
   constexpr double none = std::numeric_limits<double>::infinity();
   Turn turn(gpu);
   const auto seconds = [&](int calls) {

@@ -14,7 +14,7 @@
 namespace shardarray::cuda {
 namespace {
 
-constexpr std::uint32_t most_cluster_blocks = 8;  // of which every GPU with clusters has room for one
+constexpr std::uint32_t most_cluster_blocks = 8;  // what CUDA allows on every GPU with clusters
 
 }  // namespace
 
@@ -38,8 +38,7 @@ void ProgramKernel::build() {
   if (blocks_ > 1 && gpu_.clusters_at_once(kernel_, blocks_, device::program_threads) == 0)
     throw CompileError(
         fmt::format("cuda: GPU {} ({}) has no room for {} blocks that wait for each other. A program of more "
-                    "work than one "
-                    "block's is a cluster of them. Use more of the GPU.",
+                    "work than one block's is a cluster of them. Use more of the GPU.",
                     gpu_.number(), gpu_.properties().name, blocks_));
   tables_ = backend_.allocate_for_launches(gpu_, printed.tables.size() + device::table_margin);
   Turn(gpu_).upload(tables_->data, printed.tables.data(), printed.tables.size());

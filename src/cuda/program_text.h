@@ -1,6 +1,5 @@
-// A program as the text of one kernel: what its launches do, one after the other in one block or a cluster of
-// them, with a barrier behind each.
-// Programs that it calls are loops around what theirs do.
+// A program as the text of one kernel: what its launches do, one after the other in one block or a cluster of them, with a barrier behind
+// each. Programs that it calls are loops around what theirs do.
 #pragma once
 #include <cstddef>
 #include <string>

@@ -1,8 +1,8 @@
 // Kernels as the device runs them, on the host: every thread of a block is a fiber of its own, which waits at barriers. So the
 // text for devices is run: shuffles, shared memory, what a thread of many does. Who compiles it prints it in front of a kernel.
 //
-// Each block of a cluster has shared memory of its own. Blocks, or clusters of them, run one after the other, and the fibers of one from one barrier to the next in one of several orders: what two threads
-// do to the same place between two barriers shows as other bits. A barrier that some threads of a warp or a block do not reach is
+// Blocks, or clusters of them, run one after the other, and the fibers of one from one barrier to the next in one of several orders: what
+// two threads do to the same place between two barriers shows as other bits. Each block of a cluster has shared memory of its own. A barrier that some threads of a warp or a block do not reach is
 // an error, as it is a hang on the device.
 #pragma once
 #include <ucontext.h>
@@ -37,16 +37,8 @@ namespace emulated {
 struct Place {
   unsigned x = 0, y = 0, z = 0;
 };
-enum class Waits {
-  no,
-  cluster,
-  block,
-  sync,
-  shuffle,
-  shuffle_down,
-  ballot,
-  done
-};  // the lanes of a warp in one call
+/// For all of a cluster, of a block, for the lanes of a warp, or for these in one call.
+enum class Waits { no, cluster, block, sync, shuffle, shuffle_down, ballot, done };
 /// Where a fiber goes on, or what it was started by. ucontext's functions only begin one: each of their switches asks the kernel
 /// for the signals' mask, twice.
 using Resume = void* [5];
