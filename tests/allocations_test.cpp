@@ -139,7 +139,9 @@ TEST_CASE("allocations: values for which the process has no place are an OutOfMe
       {"load_safetensors", [&] { sa::load_safetensors(path + ".tree", {.sharding = by_columns}); }},
       {"assert_replica_integrity", [&] { sa::assert_replica_integrity(copies); }},
   };
-  for (const auto& [what, call] : calls) {
+  for (const auto& row : calls) {
+    const auto& what = row.first;
+    const auto& call = row.second;
     CAPTURE(what);
     {
       const ShortHeap heap(std::size_t{1} << 18);

@@ -59,7 +59,9 @@ TEST_CASE("codegen: rows, columns and whole arrays of awkward sizes") {
         {"turned", [&] { return transpose(x) * 2.0 + 1.0; }},
         {"random", [&] { return random::normal(random::key(7), shape); }},
     };
-    for (const auto& [what, f] : rows) {
+    for (const auto& row : rows) {
+      const auto& what = row.first;
+      const auto& f = row.second;
       const std::string text = changed(f);
       CHECK_MESSAGE(text.empty(), what << " of " << to_string(shape) << ": " << text);
     }
@@ -114,7 +116,9 @@ TEST_CASE("codegen: what follows small products has the bits of the interpreter"
   };
   const std::pair<std::int64_t, std::int64_t> sizes[] = {{1, 7}, {1, 36}, {2, 36},  {3, 3},  {7, 1},
                                                          {8, 8}, {17, 2}, {17, 17}, {36, 17}};
-  for (const auto& [m, n] : sizes) {
+  for (const auto& row : sizes) {
+    const auto& m = row.first;
+    const auto& n = row.second;
     const DType t = m % 2 == 1 ? DType::float32 : DType::float64;
     const auto draw = [&](std::uint64_t seed, const Shape& shape) {
       return random::normal(random::key(seed), shape).astype(t);
@@ -122,7 +126,9 @@ TEST_CASE("codegen: what follows small products has the bits of the interpreter"
     const std::int64_t k = (m + n) % 5 + 1;
     const Array a = draw(1, {m, k}), at = draw(2, {k, m}), b = draw(3, {k, n}), bt = draw(4, {n, k});
     const Array bias = draw(5, {n}), full = draw(6, {m, n});
-    for (const auto& [what, f] : follows)
+    for (const auto& follower : follows) {
+      const auto& what = follower.first;
+      const auto& f = follower.second;
       for (const bool turned : {false, true}) {
         const std::string text = changed([&, &f = f] {
           const auto g = jit([&](const Array& x, const Array& y, const Array& z, const Array& w) {
@@ -135,6 +141,7 @@ TEST_CASE("codegen: what follows small products has the bits of the interpreter"
         });
         CHECK_MESSAGE(text.empty(), what << " of " << m << " x " << n << ": " << text);
       }
+    }
   }
 }
 

@@ -231,7 +231,9 @@ TEST_CASE("composed numbers: a function of two dtypes is that of both in the pro
     for (const DType t : dtypes) {
       const Array a = sa::array(first).astype(s), b = sa::array(second).astype(t);
       const DType both = sa::promote_types(s, t);
-      for (const auto& [name, f] : functions) {
+      for (const auto& row : functions) {
+        const auto& name = row.first;
+        const auto& f = row.second;
         CAPTURE(name);
         CAPTURE(sa::name(s));
         CAPTURE(sa::name(t));

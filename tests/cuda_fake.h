@@ -20,10 +20,10 @@ inline Ended fake_process(const std::string& name, const std::string& settings) 
 }
 /// What the case, which passes, prints in such a process.
 inline std::string text_on_fake(const std::string& name, const std::string& settings) {
-  const auto [status, text] = fake_process(name, settings);
-  CHECK_MESSAGE(status == 0, text);
-  CHECK_MESSAGE(text.find("1 passed | 0 failed |") != text.npos, text);
-  return text;
+  const Ended ended = fake_process(name, settings);
+  CHECK_MESSAGE(ended.status == 0, ended.text);
+  CHECK_MESSAGE(ended.text.find("1 passed | 0 failed |") != std::string::npos, ended.text);
+  return ended.text;
 }
 /// Eight logical devices of one GPU are the default platform.
 inline void on_fake(const std::string& name, const std::string& settings = "") {

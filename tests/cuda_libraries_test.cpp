@@ -98,11 +98,10 @@ TEST_CASE("cuda libraries: one that lacks a call is named with it") {
                 ". Install one that is whole.";
       want += "\n";
     }
-    const auto [status, text] =
-        run_case("cuda process: libraries",
-                 "LD_LIBRARY_PATH='" + folder.path + "'\"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\"");
-    CHECK(status == 0);
-    CHECK_MESSAGE(text.find(want) != text.npos, text << "\nin place of\n" << want);
+    const auto ended = run_case("cuda process: libraries", "LD_LIBRARY_PATH='" + folder.path +
+                                                               "'\"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\"");
+    CHECK(ended.status == 0);
+    CHECK_MESSAGE(ended.text.find(want) != std::string::npos, ended.text << "\nin place of\n" << want);
   }
 }
 

@@ -130,10 +130,10 @@ void check_widths(const Text& t, const std::string& ptx) {
     const auto it = of.find(bytes);
     return it == of.end() ? 0 : it->second;
   };
-  for (const auto& [bytes, count] : reads)
-    CHECK_MESSAGE(number(got_reads, bytes) >= count, bytes << " bytes read");
-  for (const auto& [bytes, count] : writes)
-    CHECK_MESSAGE(number(got_writes, bytes) >= count, bytes << " bytes written");
+  for (const auto& want : reads)
+    CHECK_MESSAGE(number(got_reads, want.first) >= want.second, want.first << " bytes read");
+  for (const auto& want : writes)
+    CHECK_MESSAGE(number(got_writes, want.first) >= want.second, want.first << " bytes written");
 }
 
 bool uses(const Kernel& k, std::initializer_list<Code> codes) {

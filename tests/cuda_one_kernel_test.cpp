@@ -264,7 +264,9 @@ TEST_CASE("cuda one kernel: the document's step becomes code of three architectu
   if (nvrtc == nullptr) return;
   const std::pair<std::string, std::uint32_t> rows[] = {
       {"sm_80", 1}, {"sm_90", 1}, {"sm_90", 8}, {"sm_100", 8}};
-  for (const auto& [architecture, blocks] : rows) {
+  for (const auto& row : rows) {
+    const auto& architecture = row.first;
+    const auto& blocks = row.second;
     CAPTURE(architecture);
     CAPTURE(blocks);
     const std::string text = cuda::print_program(*program, cuda::buffer_alignment, blocks).text;

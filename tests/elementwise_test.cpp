@@ -209,7 +209,9 @@ TEST_CASE("elementwise: dtypes are JAX's") {
       return;
     CHECK_MESSAGE(strong(got) == strong(want), what);
   };
-  for (const auto& [name, results] : data()["types"]["one"].items())
+  for (const auto& row : data()["types"]["one"].items()) {
+    const auto& name = row.key();
+    const auto& results = row.value();
     for (std::size_t k = 0; k < types.size(); k++) {
       if (name == "modf" || name == "frexp") {
         const Pair r = name == "modf" ? sa::modf(operand(types[k])) : sa::frexp(operand(types[k]));
@@ -221,7 +223,10 @@ TEST_CASE("elementwise: dtypes are JAX's") {
       compare(name + " of " + types[k],
               type_of_result([&] { return dtype_text(unaries.at(name)(operand(types[k]))); }), results[k]);
     }
-  for (const auto& [name, table] : data()["types"]["two"].items())
+  }
+  for (const auto& row : data()["types"]["two"].items()) {
+    const auto& name = row.key();
+    const auto& table = row.value();
     for (std::size_t i = 0; i < types.size(); i++)
       for (std::size_t k = 0; k < types.size(); k++) {
         const Array a = operand(types[i]), b = operand(types[k]);
@@ -233,6 +238,7 @@ TEST_CASE("elementwise: dtypes are JAX's") {
                 }),
                 want);
       }
+  }
   CHECK(sa::gcd(sa::array({4}), Array(6)).dtype() == sa::int32);
   CHECK(sa::exp2(sa::array({1}, sa::int64)).dtype() == sa::float64);
   CHECK(sa::elu(sa::array({1}, sa::int64)).dtype() == sa::float64);
@@ -327,7 +333,9 @@ TEST_CASE("elementwise: 16-bit floats are computed in float32 and rounded once")
       {"exact gelu", [](const Array& v) { return sa::gelu(v, false); }}};
   for (const sa::DType t : {sa::float16, sa::bfloat16}) {
     const Array x = (sa::arange(1, 64, sa::float32) / 65).astype(t);
-    for (const auto& [name, f] : functions) {
+    for (const auto& row : functions) {
+      const auto& name = row.first;
+      const auto& f = row.second;
       CAPTURE(name);
       CHECK(sa::array_equal(f(x), f(x.astype(sa::float32)).astype(t)));
     }

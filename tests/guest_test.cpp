@@ -267,13 +267,17 @@ TEST_CASE("guest process: everything is used" * doctest::skip()) {
   use_the_library();
   CHECK(std::rand() == first);
   const State after = process_state();
-  for (const auto& [what, value] : before) {
+  for (const auto& row : before) {
+    const auto& what = row.first;
+    const auto& value = row.second;
     CAPTURE(what);
     CHECK((after.at(what) == value));
   }
   // What stays open is the folder of compiled kernels.
   const std::string cache = fs::canonical(std::getenv("SHARDARRAY_CACHE_DIR")).string();
-  for (const auto& [file, count] : open_files()) {
+  for (const auto& row : open_files()) {
+    const auto& file = row.first;
+    const auto& count = row.second;
     CAPTURE(file);
     CHECK((count == files[file] || (file == cache && count == 1)));
   }

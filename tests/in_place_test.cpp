@@ -308,7 +308,9 @@ TEST_CASE("in place: nothing moves where the array is cut, whatever the part is 
   for (const sa::DType t : {sa::float32, sa::float64, sa::bool_, sa::int8, sa::uint64, sa::bfloat16})
     for (const sa::Shape& shape : {Shape{8, 4}, Shape{40, 32}})
       for (const P& place : {P("x"), P(sa::none, "y"), P("x", "y"), P(sa::axes("x", "y"))})
-        for (const auto& [name, update] : updates) {
+        for (const auto& row : updates) {
+          const auto& name = row.first;
+          const auto& update = row.second;
           CAPTURE(name);
           CAPTURE(sa::name(t));
           CAPTURE(shape);

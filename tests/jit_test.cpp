@@ -258,7 +258,9 @@ TEST_CASE("jit: what pending work still reads is not taken by option") {
       {"a call", [](const Array& x) { return sa::jit([](Array v) { return sa::sum(v); })(x); }},
       {"a gradient", [](const Array& x) { return sa::grad([](Array v) { return sa::sum(v * v); })(x); }},
   };
-  for (const auto& [name, reader] : readers) {
+  for (const auto& row : readers) {
+    const auto& name = row.first;
+    const auto& reader = row.second;
     INFO(name);
     const std::vector<double> truth = reader(sa::array({1.0, 2.0, 5.0})).to_vector<double>();
     Array x = sa::array({1.0, 2.0, 5.0});

@@ -234,7 +234,9 @@ TEST_CASE("linalg: batches of complex matrices stay cut, nothing moves; right-ha
 
 // Factors themselves turn by phases; what jvp says is that A is their product still, and that they stay what they are.
 TEST_CASE("linalg: derivatives of complex factors fit each other") {
-  for (const auto& [m, n] : {std::pair<std::int64_t, std::int64_t>{5, 5}, {6, 3}, {3, 6}}) {
+  for (const auto& row : {std::pair<std::int64_t, std::int64_t>{5, 5}, {6, 3}, {3, 6}}) {
+    const auto& m = row.first;
+    const auto& n = row.second;
     CAPTURE(m);
     CAPTURE(n);
     const Array a = numbers({m, n}, 11) + 4 * sa::eye(m, n, 0, sa::float64), da = numbers({m, n}, 12);

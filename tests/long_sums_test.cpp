@@ -451,7 +451,9 @@ TEST_CASE("long sums: chains of a long product are blocks, whatever the table, t
 TEST_CASE("long sums: products of long rows and columns, of equal numbers, which are the worst") {
   constexpr std::int64_t k = 1'000'003;
   const double want = static_cast<double>(0.1f) * 0.7f * k;
-  for (const auto& [m, n] : {std::pair{1, 3}, {1, 40}, {3, 1}, {40, 1}, {2, 3}, {5, 33}}) {
+  for (const auto& row : {std::pair{1, 3}, {1, 40}, {3, 1}, {40, 1}, {2, 3}, {5, 33}}) {
+    const auto& m = row.first;
+    const auto& n = row.second;
     const sa::Array a = sa::full({m, k}, 0.1f), b = sa::full({k, n}, 0.7f);
     CAPTURE(m);
     CAPTURE(n);

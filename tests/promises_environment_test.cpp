@@ -38,10 +38,10 @@ const std::string own_program = fs::canonical("/proc/self/exe").string();
 /// A process of this program, or of a copy, that runs one test case; `settings` as env takes them. What it says.
 std::string process(const std::string& name, const std::string& settings,
                     const std::string& program = own_program) {
-  const auto [status, text] = sa::testing::run_case(name, settings, program);
-  CHECK_MESSAGE(status == 0, text);
-  CHECK_MESSAGE(text.find("1 passed | 0 failed |") != text.npos, text);
-  return text;
+  const auto ended = sa::testing::run_case(name, settings, program);
+  CHECK_MESSAGE(ended.status == 0, ended.text);
+  CHECK_MESSAGE(ended.text.find("1 passed | 0 failed |") != std::string::npos, ended.text);
+  return ended.text;
 }
 sa::Sharding eight(const P& spec) { return sa::NamedSharding(sa::make_mesh({{"x", 8}}), spec); }
 

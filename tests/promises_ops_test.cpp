@@ -171,7 +171,9 @@ TEST_CASE("promises: floating functions give float32 of whole numbers, float64 o
       {"softmax", [](auto& x) { return sa::softmax(x); }},
       {"log_softmax", [](auto& x) { return sa::log_softmax(x); }},
   };
-  for (const auto& [function, f] : all)
+  for (const auto& row : all) {
+    const auto& function = row.first;
+    const auto& f = row.second;
     for (const DType t : {sa::bool_, sa::int8, sa::uint16, sa::int32, sa::int64, sa::uint64, sa::float16,
                           sa::bfloat16, sa::float32, sa::float64}) {
       CAPTURE(function);
@@ -181,6 +183,7 @@ TEST_CASE("promises: floating functions give float32 of whole numbers, float64 o
       CHECK(y.dtype() == want);
       CHECK(y.to_vector<double>().size() == static_cast<std::size_t>(y.size()));  // and it can be computed
     }
+  }
 }
 
 TEST_CASE("promises: whole numbers stay whole where nothing has to be rounded") {

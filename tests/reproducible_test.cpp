@@ -60,7 +60,9 @@ bool same_everywhere(const Function& f, const Array& x) {
 TEST_CASE("reproducible: sums have the bits of one device; without it they need not") {
   sa::set_cpu_device_count(8);
   int differ = 0;
-  for (const auto& [name, f] : sums)
+  for (const auto& row : sums) {
+    const auto& name = row.first;
+    const auto& f = row.second;
     for (const sa::Shape& shape : {sa::Shape{1, 1}, sa::Shape{3, 2}, sa::Shape{9, 7}, sa::Shape{64, 64},
                                    sa::Shape{1000, 37}, sa::Shape{24, 4099}})
       for (const sa::DType t : {sa::float32, sa::float64}) {
@@ -71,6 +73,7 @@ TEST_CASE("reproducible: sums have the bits of one device; without it they need 
         CHECK(std::abs(sa::sum(x).astype(sa::float64).item<double>() -
                        sa::sum(x.astype(sa::float64)).item<double>()) < 1e-2);
       }
+  }
   CHECK(differ > 0);
   // More halvings than a kernel has dimensions.
   const sa::reproducible mode(true);

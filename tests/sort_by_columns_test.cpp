@@ -182,7 +182,9 @@ TEST_CASE("sort by columns: programs on cut lines have one device's values and m
              return sa::sum(sa::sort(y, axis) * sa::cumsum(sa::ones_like(y), axis));
            })(x.astype(sa::float32));
          }}};
-    for (const auto& [name, f] : functions)
+    for (const auto& row : functions) {
+      const auto& name = row.first;
+      const auto& f = row.second;
       for (const Array& x : {whole, numbers}) {
         CAPTURE(name);
         CAPTURE(x.dtype());
@@ -191,6 +193,7 @@ TEST_CASE("sort by columns: programs on cut lines have one device's values and m
         CHECK(same(got, want));
         program_test::check_received(g, placed);
       }
+    }
     const auto sorted = sa::jit([=](const Array& x) { return sa::sort(x, axis); });
     const Array placed = sa::device_put(whole, c.placed);
     const std::int64_t part = sa::num_elements(c.placed.shard_shape(c.shape)) * 4;
@@ -247,7 +250,9 @@ TEST_CASE("sort by columns: in bodies and branches, of several at once, of what 
          return sa::argsort(v.astype(sa::int8)) + sa::sort(v.astype(sa::float32)).astype(sa::int32);
        }},
   };
-  for (const auto& [name, f] : functions) {
+  for (const auto& row : functions) {
+    const auto& name = row.first;
+    const auto& f = row.second;
     CAPTURE(name);
     const auto g = sa::jit(f);
     CHECK(same(g(cut), g(x)));

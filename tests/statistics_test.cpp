@@ -248,20 +248,20 @@ TEST_CASE("statistics: messages") {
       "median: axis 3 is out of bounds for shape [2,3] of rank 2. Axes count from 0, or from -1 at the end. "
       "Give one that the array has.",
       sa::ShapeError);
-  for (const auto& [name, f] : {std::pair{"nanargmin",
-                                          +[](const Array& a) {
-                                            return sa::nanargmin(a, {0, 1});
-                                          }},
-                                std::pair{"nanargmax",
-                                          +[](const Array& a) {
-                                            return sa::nanargmax(a, {0, 1});
-                                          }},
-                                std::pair{"argmin", +[](const Array& a) {
-                                            return sa::argmin(a, {0, 1});
-                                          }}})
-    CHECK_SAYS(f(x),
-               std::string(name) +
-                   ": axes [0,1]. It takes one axis, or none for the flattened array. Reshape first.",
+  const std::pair<std::string, Array (*)(const Array&)> functions[] = {{"nanargmin",
+                                                                        [](const Array& a) {
+                                                                          return sa::nanargmin(a, {0, 1});
+                                                                        }},
+                                                                       {"nanargmax",
+                                                                        [](const Array& a) {
+                                                                          return sa::nanargmax(a, {0, 1});
+                                                                        }},
+                                                                       {"argmin", [](const Array& a) {
+                                                                          return sa::argmin(a, {0, 1});
+                                                                        }}};
+  for (const auto& f : functions)
+    CHECK_SAYS(f.second(x),
+               f.first + ": axes [0,1]. It takes one axis, or none for the flattened array. Reshape first.",
                sa::ShapeError);
   CHECK_SAYS(
       sa::norm(x, {.ord = 3}),

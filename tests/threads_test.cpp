@@ -130,7 +130,9 @@ const std::vector<Verb>& verbs() {
 TEST_CASE("threads: one lazy array, every verb beside every other") {
   const Values want = counting(24, 2, 1);
   const std::size_t n = verbs().size();
-  for (const auto& [name, make] : lazy_arrays()) {
+  for (const auto& row : lazy_arrays()) {
+    const auto& name = row.first;
+    const auto& make = row.second;
     CAPTURE(name);
     for (std::size_t step = 0; step < n; step += shardarray::testing::full_scale() ? 1 : 5)
       for (std::size_t first = step % 3; first < n; first += shardarray::testing::full_scale() ? 1 : 4) {

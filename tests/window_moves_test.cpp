@@ -351,17 +351,19 @@ TEST_CASE("windows: shifts of one value, however written, are one window of it")
       const Array u = numbers({n, n}), placed = sa::device_put(u, s);
       const std::int64_t rows = (n + devices.first - 1) / devices.first,
                          columns = (n + devices.second - 1) / devices.second;
-      for (const auto& [name, f, ring] :
+      for (const auto& row :
            {std::tuple{"pads of slices", &pads_of_slices, false},
             std::tuple{"slices of a pad", &slices_of_a_pad, false},
             std::tuple{"concatenations", &concatenations, false}, std::tuple{"rolls", &rolls, true}}) {
-        CAPTURE(name);
+        const auto f = std::get<1>(row);
+        const bool ring = std::get<2>(row);
+        CAPTURE(std::get<0>(row));
         CAPTURE(n);
         CAPTURE(devices.first);
         const auto g = sa::jit(f, {.out_shardings = s});
         const sa::Explanation e = sa::explain(g, placed);
         CAPTURE(e.to_string());
-        const auto sides = [ring = ring](int count) { return count == 1 ? 0 : count == 2 && !ring ? 1 : 2; };
+        const auto sides = [ring](int count) { return count == 1 ? 0 : count == 2 && !ring ? 1 : 2; };
         CHECK(bytes_received(e) == 4 * (sides(devices.first) * columns + sides(devices.second) * rows));
         CHECK(e.transfers().size() == 1);
         CHECK(e.steps_per_device == 2);
