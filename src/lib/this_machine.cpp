@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "runtime/backend.h"
 #include "runtime/machine.h"
@@ -18,11 +21,25 @@
 namespace shardarray {
 namespace {
 
-/// Seconds of a call at best: other programs may be running.
-double seconds_of(const std::function<Array()>& call) {
-  constexpr int kRuns = 7;
-  return time_it(call, {.runs = kRuns, .warmup = 2}).best();
+using Call = std::function<Array()>;
+
+/// Seconds of each call at best, taken in turns: other programs may be running, a clock may change, a kernel may not be compiled yet.
+template <std::size_t N> std::array<double, N> seconds_of(const std::array<Call, N>& calls) {
+  constexpr int kRounds = 7, kWarmup = 2;
+  constexpr double kLeast = 0.05;  // seconds of all rounds
+  std::array<double, N> best;
+  best.fill(std::numeric_limits<double>::infinity());
+  double all = 0;
+  for (int round = -kWarmup; round < kRounds || all < kLeast; round++)
+    for (std::size_t k = 0; k < N; k++) {
+      const double seconds = time_it(calls[k], {.runs = 1, .warmup = 0}).best();
+      if (round < 0) continue;
+      best[k] = std::min(best[k], seconds);
+      all += seconds;
+    }
+  return best;
 }
+double seconds_of(const Call& call) { return seconds_of(std::array{call})[0]; }
 
 const Modes& default_modes() {
   const Modes& before = set_modes(Modes{});
@@ -46,8 +63,8 @@ class Measuring {
               .flops = {},
               .links = {},
               .source = "measured, all devices at work"};
-    const Square square = square_of(float32);
-    m.product_padding = padding(square);
+    Square square;
+    std::tie(square, m.product_padding) = square_and_padding();
     m.flops[name(float32)] = flops(square, m.product_padding);
     for (const DType t : {float64, bfloat16, float16})
       m.flops[name(t)] = flops(square_of(t), m.product_padding);
@@ -74,33 +91,41 @@ class Measuring {
            static_cast<double>(sharing);
   }
 
-  /// Seconds of products of m x k by k x n, one on each device.
-  double product(std::int64_t m, std::int64_t n, std::int64_t k, DType t = float32) const {
+  /// Products of m x k by k x n, one on each device.
+  Call product(std::int64_t m, std::int64_t n, std::int64_t k, DType t = float32) const {
     const auto f = jit([](const Array& a, const Array& b) { return matmul(a, b); });
     const Array a = ones_on({count_, m, k}, P("x"), t) * 0.5, b = ones_on({count_, k, n}, P("x"), t) * 0.25;
     block_until_ready(std::pair(a, b));
-    return seconds_of([&] { return f(a, b); });
+    return [=] { return f(a, b); };
   }
   /// Products of squares, so large that they take a few milliseconds.
   struct Square {
     std::int64_t side;
     double seconds;
   };
-  Square square_of(DType t) const {
+  std::int64_t side_of_square(DType t) const {
     constexpr double kLong = 3e-3;
     constexpr std::int64_t kMost = 8192;
     for (std::int64_t side = 128;; side *= 2)
-      if (const double seconds = product(side, side, side, t); seconds >= kLong || side == kMost)
-        return {side, seconds};
+      if (side == kMost || time_it(product(side, side, side, t), {.runs = 3, .warmup = 2}).best() >= kLong)
+        return side;
   }
-  /// Where one of m, n and k is an eighth of the others and the time t of that of the square: (1/8 + x) / (1 + x) = t, x in sides.
-  std::array<double, 3> padding(const Square& square) const {
-    const std::int64_t side = square.side, few = side / 8;
-    const auto of = [&](double seconds) {
-      const double t = std::clamp(seconds / square.seconds, 0.125, 0.5);
+  Square square_of(DType t) const {
+    const std::int64_t side = side_of_square(t);
+    return {side, seconds_of(product(side, side, side, t))};
+  }
+  /// A square, and what m, n and k are padded by: where one is an eighth of the others and t the part of the square's time that it
+  /// takes, (1/8 + x) / (1 + x) = t, x in sides.
+  std::pair<Square, std::array<double, 3>> square_and_padding() const {
+    const std::int64_t side = side_of_square(float32), few = side / 8;
+    const auto [all, few_m, few_n, few_k] =
+        seconds_of(std::array{product(side, side, side), product(few, side, side), product(side, few, side),
+                              product(side, side, few)});
+    const auto padding = [&, square = all](double seconds) {
+      const double t = std::clamp(seconds / square, 0.125, 0.5);
       return static_cast<double>(side) * (t - 0.125) / (1 - t);
     };
-    return {of(product(few, side, side)), of(product(side, few, side)), of(product(side, side, few))};
+    return {Square{side, all}, {padding(few_m), padding(few_n), padding(few_k)}};
   }
   static double flops(const Square& square, const std::array<double, 3>& padding) {
     double operations = 2;
