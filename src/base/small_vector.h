@@ -1,9 +1,14 @@
 // A contiguous vector whose first N elements need no allocation.
 #pragma once
+#include <algorithm>
+#include <compare>
 #include <cstddef>
+#include <cstring>
 #include <initializer_list>
+#include <iterator>
 #include <new>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -11,15 +16,21 @@ namespace shardarray {
 
 template <class T, std::size_t N> class SmallVector {
  public:
+  using value_type = T;
+  using iterator = T*;
+  using const_iterator = const T*;
   SmallVector() {}  // not defaulted: the storage is not zeroed
   explicit SmallVector(std::size_t n) { resize(n); }
   explicit SmallVector(std::span<const T> o) { append(o); }
   SmallVector(std::initializer_list<T> o) { append(o); }
-  SmallVector(const SmallVector& o) { append(o); }
+  template <std::input_iterator It> SmallVector(It first, It last) {
+    for (; first != last; ++first) push_back(*first);
+  }
+  SmallVector(const SmallVector& o) { copy(o); }
   SmallVector& operator=(const SmallVector& o) {
     if (this == &o) return *this;
     clear();
-    append(o);
+    copy(o);
     return *this;
   }
   SmallVector(SmallVector&& o) noexcept { *this = std::move(o); }
@@ -44,6 +55,34 @@ template <class T, std::size_t N> class SmallVector {
   void resize(std::size_t n) {
     while (size_ < n) push_back(T());
   }
+  void pop_back() {
+    if (size_ > N + 1) {
+      many_.pop_back();
+    } else if (size_ == N + 1) {  // the others move in
+      for (std::size_t k = 0; k < N; k++) new (few() + k) T(std::move(many_[k]));
+      many_.clear();
+    } else {
+      few()[size_ - 1].~T();
+    }
+    size_--;
+  }
+  /// `x` becomes the element at `at`; those behind it move on.
+  void insert(const T* at, T x) {
+    const auto place = at - begin();
+    push_back(std::move(x));
+    std::rotate(begin() + place, end() - 1, end());
+  }
+  /// Those of another container, the same way.
+  template <std::input_iterator It> void insert(const T* at, It first, It last) {
+    const auto place = at - begin(), old = std::ssize(*this);
+    for (; first != last; ++first) push_back(*first);
+    std::rotate(begin() + place, begin() + old, end());
+  }
+  void erase(const T* at) {
+    T* const place = begin() + (at - begin());
+    std::move(place + 1, end(), place);
+    pop_back();
+  }
   void clear() {
     if (size_ <= N)
       for (T& x : *this) x.~T();
@@ -56,13 +95,30 @@ template <class T, std::size_t N> class SmallVector {
   const T* data() const { return const_cast<SmallVector&>(*this).data(); }
   T& operator[](std::size_t k) { return data()[k]; }
   const T& operator[](std::size_t k) const { return data()[k]; }
+  T& front() { return data()[0]; }
+  const T& front() const { return data()[0]; }
   T& back() { return data()[size_ - 1]; }
+  const T& back() const { return data()[size_ - 1]; }
   T* begin() { return data(); }
   T* end() { return data() + size_; }
   const T* begin() const { return data(); }
   const T* end() const { return data() + size_; }
+  friend bool operator==(const SmallVector& a, const SmallVector& b) { return std::ranges::equal(a, b); }
+  friend auto operator<=>(const SmallVector& a, const SmallVector& b) requires std::three_way_comparable<T> {
+    return std::lexicographical_compare_three_way(a.begin(), a.end(), b.begin(), b.end());
+  }
 
  private:
+  void copy(const SmallVector& o) {
+    if constexpr (std::is_trivially_copyable_v<T>) {
+      if (o.size_ <= N) {
+        std::memcpy(storage_, o.storage_, o.size_ * sizeof(T));
+        size_ = o.size_;
+        return;
+      }
+    }
+    append(o);
+  }
   void append(std::span<const T> o) {
     for (const T& x : o) push_back(x);
   }

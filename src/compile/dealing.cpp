@@ -119,7 +119,9 @@ void Dealing::order(Assignment& a, bool results_first) const {
     const auto sort_as = [&](const std::vector<int>& known) {
       const auto rank = [&](int sub_axis) { return std::find(known.begin(), known.end(), sub_axis); };
       if (std::none_of(a[f].begin(), a[f].end(), [&](int x) { return rank(x) != known.end(); })) return false;
-      std::stable_sort(a[f].begin(), a[f].end(), [&](int x, int y) { return rank(x) < rank(y); });
+      for (auto x = a[f].begin(); x != a[f].end(); ++x)  // few: std::stable_sort would allocate
+        std::rotate(std::upper_bound(a[f].begin(), x, *x, [&](int y, int z) { return rank(y) < rank(z); }), x,
+                    x + 1);
       return true;
     };
     bool sorted = false;

@@ -4,6 +4,7 @@
 
 #include "base/ceil_div.h"
 #include "base/sizes.h"
+#include "compile/even_moves.h"
 #include "compile/halo.h"
 #include "compile/making.h"
 #include "compile/scan.h"
@@ -26,8 +27,26 @@ NodePrice::NodePrice(const NodeState& s, const SubAxes& sub_axes, Reshards& resh
       model_(reshards.model()),
       operands_(s.operands.size()),
       results_(s.results.size()),
+      sources_(s.operands.size()),
       in_(s.operands.size()),
-      out_(s.results.size()) {}
+      out_(s.results.size()),
+      is_there_(s.operands.size()) {
+  for (std::size_t k = 0; k < s.operands.size(); k++) {
+    const TermState& t = s.operands[k];
+    if (t.free || !t.source.rules.empty()) continue;
+    if (!std::ranges::all_of(t.source.copies, [&](const Layout* l) { return sub_axes.can_express(*l); }))
+      continue;
+    sources_[k].push_back(place_of(*t.source.layout));
+    for (const Layout* l : t.source.copies) sources_[k].push_back(place_of(*l));
+  }
+  for (const TermState& t : s.results) preferences_.push_back(place_of(*t.layout));
+}
+
+NodePrice::Place NodePrice::place_of(const Layout& l) const {
+  Place p{to_sub_axes(sub_axes_, l), {}};
+  for (const SubAxis a : l.unreduced()) sub_axes_.append(a, p.summed);
+  return p;
+}
 
 bool NodePrice::sums_fit(const Assignment& a) const {
   if (!s_.pending.empty() && cut_factor(*s_.rule, a, Role::scan))
@@ -52,26 +71,69 @@ void NodePrice::start_key(const Assignment& a, const TermState& t) {
     for (const int f : dim) add_to_key(a, static_cast<std::size_t>(f));
 }
 
-MoveCost NodePrice::fetch(const TermSource& s, const Layout* to) {
-  for (const Rule* rule : s.rules) to = layout_of_operand(*rule, 0, *to);
-  MoveCost least = reshards_.cost(s.layout, to, s.type);
-  for (const Layout* l : s.copies)
-    if (l == to || to->unreduced().empty()) least = smaller(least, reshards_.cost(l, to, s.type));
+const Layout* NodePrice::layout(Placed& p) const {
+  if (!p.layout) p.layout = to_layout(sub_axes_, *p.dims, p.summed, p.reducer);
+  return p.layout;
+}
+
+// Of a movement between even tiles, as Reshards has it.
+std::optional<MoveCost> NodePrice::even_cost(const Place& from, const SubAxisDims& to, const Type& t) const {
+  const std::optional<std::int64_t> moved = even_move(from.dims, to, t.shape, sub_axes_);
+  if (!moved) return std::nullopt;
+  const auto size = static_cast<std::int64_t>(itemsize(t.dtype));
+  const auto held = [&](const SubAxisDims& dims) {
+    return mul_sizes(tile_elements(dims, t.shape, sub_axes_), size);
+  };
+  const bool takes_memory = *moved > 0 && model_.has_peaks();
+  return MoveCost{model_.transfer(*moved * size),
+                  takes_memory ? model_.peak(add_sizes(held(from.dims), held(to))) : 0};
+}
+
+// From the nearest place, where it comes from any of them by such a movement.
+std::optional<MoveCost> NodePrice::even_fetch(std::size_t k, const Placed& to) const {
+  if (!to.summed.empty() && sources_[k].size() > 1) return std::nullopt;
+  std::optional<MoveCost> least;
+  for (const Place& from : sources_[k]) {
+    if (from.summed != to.summed) return std::nullopt;
+    const auto cost = even_cost(from, *to.dims, s_.operands[k].source.type);
+    if (!cost) return std::nullopt;
+    least = least ? smaller(*least, *cost) : *cost;
+  }
   return least;
 }
 
-const NodePrice::Placed& NodePrice::operand(const Assignment& a, std::size_t k) {
+MoveCost NodePrice::fetch(std::size_t k, Placed& to) {
+  const TermSource& s = s_.operands[k].source;
+  const Layout* there = layout(to);
+  for (const Rule* rule : s.rules) there = layout_of_operand(*rule, 0, *there);
+  MoveCost least = reshards_.cost(s.layout, there, s.type);
+  for (const Layout* l : s.copies)
+    if (l == there || there->unreduced().empty()) least = smaller(least, reshards_.cost(l, there, s.type));
+  return least;
+}
+
+NodePrice::Placed& NodePrice::operand(const Assignment& a, std::size_t k) {
   const TermState& t = s_.operands[k];
   start_key(a, t);
   const auto [it, fresh] = operands_[k].try_emplace(key_);
-  if (!fresh) return it->second;
-  const auto dims = place(a, *t.factors, *s_.rule, t.type.shape, sub_axes_);
-  if (!dims) return it->second;
+  Placed& p = it->second;
+  if (!fresh) return p;
+  p.dims = place(a, *t.factors, *s_.rule, t.type.shape, sub_axes_);
+  if (!p.dims) return p;
   const bool carries = t.layout && !t.layout->unreduced().empty() && t.can_carry;
-  const bool keeps = !s_.pending.empty() && (carries || t.can_split);
-  it->second.layout = to_layout(sub_axes_, *dims, keeps ? s_.pending : std::vector<int>{}, Reducer::sum);
-  if (!t.free) it->second.cost = fetch(t.source, it->second.layout) * (t.should_stay ? kRefused : 1);
-  return it->second;
+  if (!s_.pending.empty() && (carries || t.can_split)) {
+    p.summed = s_.pending;
+    p.reducer = Reducer::sum;
+  }
+  if (t.free) return p;
+  const double factor = t.should_stay ? kRefused : 1;
+  if (const auto cost = even_fetch(k, p)) {
+    p.cost = *cost * factor;
+    return p;
+  }
+  p.has_cost = !(sources_[k].size() == 1 && !sources_[k][0].summed.empty() && p.summed.empty());
+  p.cost = (p.has_cost ? fetch(k, p) : least_of_sums(sources_[k][0], t.source.type)) * factor;
+  return p;
 }
 
 MoveCost NodePrice::to_preference(const TermState& t, const Layout* made) {
@@ -83,26 +145,43 @@ MoveCost NodePrice::to_preference(const TermState& t, const Layout* made) {
                  direct);
 }
 
-const NodePrice::Placed& NodePrice::result(const Assignment& a, std::size_t k) {
+// Whatever becomes of partial sums, each device receives what the others have of its part.
+MoveCost NodePrice::least_of_sums(const Place& from, const Type& t) const {
+  std::int64_t summands = 1;
+  for (const int a : from.summed) summands *= sub_axes_.size(a);
+  const std::int64_t bytes =
+      mul_sizes(tile_elements(from.dims, t.shape, sub_axes_), static_cast<std::int64_t>(itemsize(t.dtype)));
+  return {model_.transfer(ceil_div(mul_sizes(summands - 1, bytes), summands)), 0};
+}
+
+NodePrice::Placed& NodePrice::result(const Assignment& a, std::size_t k) {
   const TermState& t = s_.results[k];
   const std::vector<Factor>& factors = s_.rule->factors;
   start_key(a, t);
   for (std::size_t f = 0; f < a.size(); f++)
     if (factors[f].role == Role::reduce) add_to_key(a, f);
   const auto [it, fresh] = results_[k].try_emplace(key_);
-  if (!fresh) return it->second;
-  const auto dims = place(a, *t.factors, *s_.rule, t.type.shape, sub_axes_);
-  if (!dims) return it->second;
-  std::vector<int> reduced = s_.pending;
-  Reducer reducer = s_.pending.empty() ? Reducer::none : Reducer::sum;
+  Placed& p = it->second;
+  if (!fresh) return p;
+  p.dims = place(a, *t.factors, *s_.rule, t.type.shape, sub_axes_);
+  if (!p.dims) return p;
+  p.summed = s_.pending;
+  p.reducer = s_.pending.empty() ? Reducer::none : Reducer::sum;
   for (std::size_t f = 0; f < a.size(); f++)
     if (factors[f].role == Role::reduce && !a[f].empty()) {
-      reducer = factors[f].reducer;
-      reduced.insert(reduced.end(), a[f].begin(), a[f].end());
+      p.reducer = factors[f].reducer;
+      p.summed.insert(p.summed.end(), a[f].begin(), a[f].end());
     }
-  it->second.layout = to_layout(sub_axes_, *dims, reduced, reducer);
-  it->second.cost = to_preference(t, it->second.layout);
-  return it->second;
+  const Place made{*p.dims, p.summed};
+  const Place& to = preferences_[k];
+  if (made.summed.empty() && to.summed.empty())
+    if (const auto cost = even_cost(made, to.dims, t.type)) {
+      p.cost = *cost * t.weight;
+      return p;
+    }
+  p.has_cost = p.summed.empty() || !to.summed.empty() || !s_.pending.empty();
+  p.cost = p.has_cost ? to_preference(t, layout(p)) : least_of_sums(made, t.type);
+  return p;
 }
 
 // Products multiply every element of one operand with many of the other; all other ops look at each once.
@@ -128,9 +207,11 @@ double NodePrice::work(const Assignment& a) const {
 }
 
 // Whether operand k comes at no cost: made in its place, or there already for an operand before it.
-bool NodePrice::is_there(const std::vector<const Layout*>& in, std::size_t k) const {
+bool NodePrice::is_there(std::size_t k) const {
   bool there = s_.operands[k].free;
-  for (std::size_t j = 0; j < k; j++) there |= s_.node->in[j] == s_.node->in[k] && in[j] == in[k];
+  for (std::size_t j = 0; j < k; j++)
+    there |=
+        s_.node->in[j] == s_.node->in[k] && in_[j]->dims == in_[k]->dims && in_[j]->summed == in_[k]->summed;
   return there;
 }
 
@@ -141,7 +222,7 @@ std::int64_t NodePrice::bytes_at_once(const Strategy& d) const {
     bytes = add_sizes(bytes, tile_bytes(l, t.shape, static_cast<std::int64_t>(itemsize(t.dtype))));
   };
   for (std::size_t k = 0; k < s_.operands.size(); k++)
-    if (!is_there(d.in, k)) add(*d.in[k], s_.operands[k].type);
+    if (!is_there_[k]) add(*d.in[k], s_.operands[k].type);
   for (std::size_t k = 0; k < s_.results.size(); k++) add(*d.out[k], s_.results[k].type);
   return bytes;
 }
@@ -158,27 +239,55 @@ std::int64_t neighbours_bytes(const NodeState& s, const Strategy& d) {
   return bytes;
 }
 
+MoveCost NodePrice::total() const {
+  MoveCost moves;
+  for (std::size_t k = 0; k < in_.size(); k++)
+    if (!is_there_[k]) moves += in_[k]->cost;
+  for (const Placed* p : out_) moves += p->cost;
+  return moves;
+}
+
 void NodePrice::consider(const Assignment& a, double most, Strategy& best) {
   if (!sums_fit(a)) return;
   MoveCost moves;
   const double computed = work(a);
   const auto is_better = [&] { return moves.all() + computed < best.cost - 1e-9 && moves.moved <= most; };
+  if (!is_better()) return;
   for (std::size_t k = 0; k < in_.size(); k++) {
-    const Placed& p = operand(a, k);
-    in_[k] = p.layout;
-    if (!p.layout) return;
-    if (!is_there(in_, k)) moves += p.cost;
+    in_[k] = &operand(a, k);
+    if (!in_[k]->dims) return;
+    is_there_[k] = is_there(k);
+    if (!is_there_[k]) moves += in_[k]->cost;
     if (!is_better()) return;
   }
-  if (left_out_ && std::ranges::find(*left_out_, in_) != left_out_->end()) return;
   for (std::size_t k = 0; k < out_.size(); k++) {
-    const Placed& p = result(a, k);
-    out_[k] = p.layout;
-    if (!p.layout) return;
-    moves += p.cost;
+    out_[k] = &result(a, k);
+    if (!out_[k]->dims) return;
+    moves += out_[k]->cost;
     if (!is_better()) return;
   }
-  Strategy d{a, s_.pending, in_, out_};
+  const auto layouts = [&](const std::vector<Placed*>& all) {
+    std::vector<const Layout*> r;
+    r.reserve(all.size());
+    for (Placed* p : all) r.push_back(layout(*p));
+    return r;
+  };
+  if (left_out_ && std::ranges::find(*left_out_, layouts(in_)) != left_out_->end()) return;
+  // Whether what is not known yet is as little as it may be.
+  const auto find_cost = [&](Placed& p, const auto& cost) {
+    if (p.has_cost) return true;
+    p.cost = cost();
+    p.has_cost = true;
+    moves = total();
+    return is_better();
+  };
+  for (std::size_t k = 0; k < in_.size(); k++)
+    if (!is_there_[k] &&
+        !find_cost(*in_[k], [&] { return fetch(k, *in_[k]) * (s_.operands[k].should_stay ? kRefused : 1); }))
+      return;
+  for (std::size_t k = 0; k < out_.size(); k++)
+    if (!find_cost(*out_[k], [&] { return to_preference(s_.results[k], layout(*out_[k])); })) return;
+  Strategy d{a, s_.pending, layouts(in_), layouts(out_)};
   if (model_.has_peaks()) moves.peak += model_.peak(bytes_at_once(d));
   moves.moved += model_.halo(neighbours_bytes(s_, d));
   if (!is_better()) return;
@@ -193,8 +302,8 @@ Strategy NodePrice::uncut() {
   Strategy d;
   d.assignment.resize(s_.rule->factors.size());
   d.pending = s_.pending;
-  for (std::size_t k = 0; k < in_.size(); k++) d.in.push_back(operand(d.assignment, k).layout);
-  for (std::size_t k = 0; k < out_.size(); k++) d.out.push_back(result(d.assignment, k).layout);
+  for (std::size_t k = 0; k < in_.size(); k++) d.in.push_back(layout(operand(d.assignment, k)));
+  for (std::size_t k = 0; k < out_.size(); k++) d.out.push_back(layout(result(d.assignment, k)));
   return d;
 }
 

@@ -15,10 +15,9 @@
 #include "compile/iterate.h"
 #include "compile/linearities.h"
 #include "compile/local_values.h"
-#include "compile/making.h"
 #include "compile/other_ways.h"
 #include "compile/scan.h"
-#include "compile/strategy.h"
+#include "compile/spelled_layouts.h"
 #include "compile/strict.h"
 #include "compile/used_steps.h"
 #include "graph/branches.h"
@@ -440,13 +439,13 @@ class Partitioner {
     return (rearranges && !n.in.empty() && takes_asked_only(n)) || carries;
   }
 
-  std::string needed_as(const FlatNode& n, std::size_t k, const Layout* needed) const {
+  std::string needed_as(const FlatNode& n, std::size_t k, const Layout* needed) {
     if (making_of(n.in[k]) != Making::once) return "";
     const Layout* now = at(p_.values, at(p_.of_value, n.in[k])).layout;
     if (!now->unreduced().empty())
       return fmt::format("partial sums over {} must be combined before {}",
                          axis_names(now->unreduced(), now->order(), in_.mesh), n.op->name);
-    return fmt::format("operand {} of {} is needed as {}", k, n.op->name, spec_text(*needed, in_.mesh));
+    return fmt::format("operand {} of {} is needed as {}", k, n.op->name, spelled_.of(needed));
   }
 
   int output(int v, const Layout* asked) {
@@ -488,6 +487,7 @@ class Partitioner {
   const Uses& uses_;
   LocalValues values_;
   std::map<std::pair<int, const Layout*>, int> made_;  // made where they are needed
+  SpelledLayouts spelled_{in_.mesh};
 };
 
 }  // namespace

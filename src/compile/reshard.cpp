@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/ceil_div.h"
 #include "base/sizes.h"
 #include "compile/halo.h"
 #include "layout/axes.h"
@@ -11,16 +12,15 @@
 namespace shardarray {
 namespace {
 
-// Every way to scatter `pieces` over the minor ends of the dimensions of `from` without empty tiles. Pieces
-// that end up in one dimension keep their order. 4096 ways at most: beyond, each dimension takes all or
-// nothing.
-std::vector<const Layout*> scatters(const Layout& from, const Shape& shape, const AxisList& reduced,
-                                    const AxisList& pieces) {
+// Visits every way to scatter `pieces` over the minor ends of the dimensions of `from` without empty tiles, until visit() says false.
+// Pieces that end up in one dimension keep their order. 4096 ways at most: beyond, each dimension takes all or nothing.
+template <class Visit>
+void each_scatter(const Layout& from, const Shape& shape, const AxisList& reduced, const AxisList& pieces,
+                  const Visit& visit) {
   const std::int64_t rank = from.rank();
   std::int64_t ways = 1;
   for (std::size_t k = 0; k < pieces.size() && ways <= 4096; k++) ways *= rank;
   const bool each = ways <= 4096;
-  std::vector<const Layout*> out;
   for (std::int64_t way = 0; way < (each ? ways : rank); way++) {
     auto dims = from.dims();
     std::int64_t rest = way;
@@ -31,9 +31,8 @@ std::vector<const Layout*> scatters(const Layout& from, const Shape& shape, cons
     bool filled = true;
     for (int d = 0; d < rank; d++)
       filled &= dims[d].size() == from.dims()[d].size() || product(dims[d]) <= shape[d];
-    if (filled) out.push_back(without_partial_sums(from, reduced, std::move(dims)));
+    if (filled && !visit(without_partial_sums(from, reduced, std::move(dims)))) return;
   }
-  return out;
 }
 
 // The reduced sub-axes cut where the target cuts them, in the target's order; those it does not use come
@@ -77,16 +76,20 @@ ReshardPath reshard(const Layout* from, const Layout* to, const Shape& shape, st
   ReshardPath best{{to}, cost(from, to)};
   const AxisList reduced = reduced_axes(*from, *to);
   if (reduced.empty()) return best;
-  std::vector<const Layout*> middles = scatters(*from, shape, reduced, scatter_pieces(reduced, *to));
-  middles.insert(middles.begin(), without_partial_sums(*from, reduced, from->dims()));
+  const std::int64_t summands = product(reduced), bytes = tile_bytes(*from, shape, itemsize);
+  const double least = model.transfer(ceil_div(mul_sizes(summands - 1, bytes), summands));  // a scatter
   // An exchange from partial sums is no step: the first path of real ones is taken.
   bool replace = transfer_cost(*from, *to, shape, itemsize).kind == TransferKind::exchange;
-  for (const Layout* middle : middles) {
-    if (middle == to) continue;
+  const auto consider = [&](const Layout* middle) {
+    if (!replace && best.cost.all() <= least) return false;
+    if (middle == to) return true;
     const MoveCost two = cost(from, middle) + cost(middle, to);
     if (two.all() < best.cost.all() || replace) best = {{middle, to}, two};
     replace = false;
-  }
+    return true;
+  };
+  if (consider(without_partial_sums(*from, reduced, from->dims())))
+    each_scatter(*from, shape, reduced, scatter_pieces(reduced, *to), consider);
   return best;
 }
 

@@ -48,6 +48,7 @@ std::size_t StateHash::operator()(const StateKey& key) const {
 
 StateKey key_of(const NodeState& s) {
   StateKey key;
+  key.reserve(96);  // of most nodes
   KeyWriter k(key);
   const Op& op = *s.node->op;
   k.add(static_cast<std::int64_t>(op.form));

@@ -1,5 +1,7 @@
 #include "layout/factor.h"
 
+#include <algorithm>
+
 #include "layout/axes.h"
 
 namespace shardarray {
@@ -32,7 +34,8 @@ std::optional<AxisList> digits(const std::vector<int>& first, int n) {
     reversed.push_back({static_cast<std::int32_t>(n / (stride * q)), static_cast<std::int32_t>(q)});
     unit *= q;
   }
-  return AxisList(reversed.rbegin(), reversed.rend());
+  std::ranges::reverse(reversed);
+  return reversed;
 }
 
 // The candidate's tiles are the placement's at every position.

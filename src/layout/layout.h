@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/reducer.h"
+#include "base/small_vector.h"
 #include "shardarray/device.h"
 #include "shardarray/shape.h"
 
@@ -26,7 +27,7 @@ struct SubAxis {
   std::int32_t pre = 1, size = 1;
   friend auto operator<=>(const SubAxis&, const SubAxis&) = default;
 };
-using AxisList = std::vector<SubAxis>;
+using AxisList = SmallVector<SubAxis, 4>;
 
 class DeviceOrder;
 class Layout;

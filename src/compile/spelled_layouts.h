@@ -1,0 +1,24 @@
+// Layouts in the words of a mesh, each spelled once.
+#pragma once
+#include <string>
+#include <unordered_map>
+
+#include "layout/spelling.h"
+
+namespace shardarray {
+
+class SpelledLayouts {
+ public:
+  explicit SpelledLayouts(const Mesh* mesh) : mesh_(mesh) {}
+  const std::string& of(const Layout* l) {
+    const auto [it, fresh] = known_.try_emplace(l);
+    if (fresh) it->second = spec_text(*l, mesh_);
+    return it->second;
+  }
+
+ private:
+  const Mesh* mesh_;
+  std::unordered_map<const Layout*, std::string> known_;
+};
+
+}  // namespace shardarray
