@@ -24,8 +24,12 @@ template <class Units> double ways_of(const Units& units) {
 Dealing::Dealing(NodePrice& price, const NodeState& s, const SubAxes& sub_axes, Freedom freedom)
     : price_(price), s_(s), sub_axes_(sub_axes), freedom_(freedom) {
   const auto term = [&](const TermState& t) {
-    Term r{to_sub_axes(sub_axes, *t.layout), {}};
+    Term r{to_sub_axes(sub_axes, *t.layout), {}, {}};
     r.factors = project(r.dims, *t.factors, *s.rule, sub_axes);
+    for (const std::vector<int>& held : r.factors) {
+      std::vector<std::size_t>& places = r.places.emplace_back(sub_axes.axes.size(), not_there);
+      for (std::size_t k = 0; k < held.size(); k++) places[static_cast<std::size_t>(held[k])] = k;
+    }
     for (const auto& dim : r.dims)
       for (const int a : dim)
         if (!contains(present_, a) && !contains(s.pending, a)) present_.push_back(a);
@@ -116,18 +120,17 @@ std::vector<Dealing::Unit> Dealing::side_by_side(const std::vector<Unit>& single
 void Dealing::order(Assignment& a, bool results_first) const {
   for (std::size_t f = 0; f < a.size(); f++) {
     if (a[f].size() < 2) continue;
-    const auto sort_as = [&](const std::vector<int>& known) {
-      const auto rank = [&](int sub_axis) { return std::find(known.begin(), known.end(), sub_axis); };
-      if (std::none_of(a[f].begin(), a[f].end(), [&](int x) { return rank(x) != known.end(); })) return false;
+    const auto sort_as = [&](const std::vector<std::size_t>& places) {
+      const auto place = [&](int x) { return places[static_cast<std::size_t>(x)]; };
+      if (std::ranges::all_of(a[f], [&](int x) { return place(x) == not_there; })) return false;
       for (auto x = a[f].begin(); x != a[f].end(); ++x)  // few: std::stable_sort would allocate
-        std::rotate(std::upper_bound(a[f].begin(), x, *x, [&](int y, int z) { return rank(y) < rank(z); }), x,
-                    x + 1);
+        std::rotate(std::ranges::upper_bound(a[f].begin(), x, place(*x), {}, place), x, x + 1);
       return true;
     };
     bool sorted = false;
     for (const std::vector<Term>* terms :
          {results_first ? &results_ : &operands_, results_first ? &operands_ : &results_})
-      for (const Term& t : *terms) sorted = sorted || sort_as(t.factors[f]);
+      for (const Term& t : *terms) sorted = sorted || sort_as(t.places[f]);
   }
 }
 

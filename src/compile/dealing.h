@@ -24,9 +24,11 @@ class Dealing {
     std::vector<int> sub_axes;
     std::vector<std::size_t> factors;
   };
+  static constexpr std::size_t not_there = static_cast<std::size_t>(-1);
   struct Term {
     SubAxisDims dims;
-    Assignment factors;  // what each can hold of them
+    Assignment factors;                            // what each can hold of them
+    std::vector<std::vector<std::size_t>> places;  // by factor and sub-axis: which one it is there; not_there
   };
   std::vector<Unit> single_units(const std::vector<int>& sub_axes, const Strategy& best) const;
   std::vector<Unit> side_by_side(const std::vector<Unit>& single) const;
