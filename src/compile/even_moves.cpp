@@ -6,22 +6,19 @@
 #include "base/sizes.h"
 
 namespace shardarray {
-namespace {
 
-std::int64_t tiles_of(const std::vector<int>& list, const SubAxes& sub_axes) {
-  std::int64_t tiles = 1;
-  for (const int a : list) tiles *= sub_axes.size(a);
-  return tiles;
+std::int64_t parts_of(const std::vector<int>& list, const SubAxes& sub_axes) {
+  std::int64_t parts = 1;
+  for (const int a : list) parts *= sub_axes.size(a);
+  return parts;
 }
-
-}  // namespace
 
 std::optional<std::int64_t> even_move(const SubAxisDims& from, const SubAxisDims& to, const Shape& shape,
                                       const SubAxes& sub_axes) {
   std::int64_t wanted = 1, there = 1;
   bool none_there = false;
   for (std::size_t d = 0; d < to.size(); d++) {
-    const std::int64_t n = shape[d], tiles = tiles_of(to[d], sub_axes), held = tiles_of(from[d], sub_axes);
+    const std::int64_t n = shape[d], tiles = parts_of(to[d], sub_axes), held = parts_of(from[d], sub_axes);
     if (n % tiles != 0 || n % held != 0) return std::nullopt;
     wanted *= n / tiles;
     // Where neither begins with the other, the first sub-axes that differ are independent: some device holds nothing of its tile.
@@ -35,7 +32,7 @@ std::optional<std::int64_t> even_move(const SubAxisDims& from, const SubAxisDims
 std::int64_t tile_elements(const SubAxisDims& dims, const Shape& shape, const SubAxes& sub_axes) {
   std::int64_t n = 1;
   for (std::size_t d = 0; d < dims.size(); d++)
-    n = mul_sizes(n, ceil_div(shape[d], tiles_of(dims[d], sub_axes)));
+    n = mul_sizes(n, ceil_div(shape[d], parts_of(dims[d], sub_axes)));
   return n;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "compile/passes.h"
 
@@ -12,6 +13,9 @@ namespace shardarray {
 /// (layout/tiles.h) of their layouts. None where tiles differ in size.
 std::optional<std::int64_t> even_move(const SubAxisDims& from, const SubAxisDims& to, const Shape& shape,
                                       const SubAxes& sub_axes);
+
+/// Into how many parts sub-axes cut what they cut.
+std::int64_t parts_of(const std::vector<int>& list, const SubAxes& sub_axes);
 
 /// Elements of the largest tile.
 std::int64_t tile_elements(const SubAxisDims& dims, const Shape& shape, const SubAxes& sub_axes);

@@ -147,8 +147,7 @@ MoveCost NodePrice::to_preference(const TermState& t, const Layout* made) {
 
 // Whatever becomes of partial sums, each device receives what the others have of its part.
 MoveCost NodePrice::least_of_sums(const Place& from, const Type& t) const {
-  std::int64_t summands = 1;
-  for (const int a : from.summed) summands *= sub_axes_.size(a);
+  const std::int64_t summands = parts_of(from.summed, sub_axes_);
   const std::int64_t bytes =
       mul_sizes(tile_elements(from.dims, t.shape, sub_axes_), static_cast<std::int64_t>(itemsize(t.dtype)));
   return {model_.transfer(ceil_div(mul_sizes(summands - 1, bytes), summands)), 0};
@@ -187,9 +186,7 @@ NodePrice::Placed& NodePrice::result(const Assignment& a, std::size_t k) {
 // Products multiply every element of one operand with many of the other; all other ops look at each once.
 double NodePrice::work(const Assignment& a) const {
   const auto size = [&](std::size_t f) {
-    std::int64_t tiles = 1;
-    for (const int sub_axis : a[f]) tiles *= sub_axes_.size(sub_axis);
-    return static_cast<double>(ceil_div(s_.rule->factors[f].size, tiles));
+    return static_cast<double>(ceil_div(s_.rule->factors[f].size, parts_of(a[f], sub_axes_)));
   };
   const Op& op = *s_.node->op;
   double all = 1, most = 0;
