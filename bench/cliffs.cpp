@@ -169,6 +169,8 @@ int main(int argc, char** argv) {
     sa::eval(long_rows, column);
     error("a product of rows of 1e7 and a vector", sa::max(sa::matmul(long_rows, column)),
           static_cast<double>(k) * tenth * tenth);
+    error("a product of rows of ones and 1e7 times 0.1", sa::max(sa::matmul(sa::full({3, k}, 1.0), column)),
+          static_cast<double>(k) * tenth);
     const sa::Array drawn = sa::random::normal(sa::random::key(8), {10 * k}) + 1;
     error("the deviation of 1e8 numbers", sa::std(drawn), sa::std(drawn.astype(sa::float64)).item<double>());
   }

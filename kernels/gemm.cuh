@@ -75,6 +75,8 @@ SHARDARRAY_DEVICE Out chains(const Item& p, const In* a, const In* b) {
     const Out x = chain<Out>(p, a, b, left < scalar::chain_block ? left : scalar::chain_block);
     lost += scalar::rounded_off(total, x);
     total += x;
+    if (left >= scalar::chain_block && (p.k - left + scalar::chain_block) % scalar::carried_steps == 0)
+      scalar::carry(total, lost);
   }
   return scalar::with_rounded_off(total, lost);
 }

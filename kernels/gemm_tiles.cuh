@@ -143,7 +143,8 @@ template <class In, class Shape> class ProductTile {
         const std::int64_t end = k + from + Shape::part;
         if (end <= a_.depth) add_products<Shape::part>(thread, slice(place), from, Shape::part);
         else add_products<0>(thread, slice(place), from, static_cast<std::uint32_t>(a_.depth - k - from));
-        if (end % scalar::chain_block == 0 || end >= a_.depth) end_chains(thread);
+        if (end % scalar::chain_block == 0 || end >= a_.depth)
+          end_chains(thread, end <= a_.depth && end % scalar::carried_steps == 0);
       }
     }
   }
@@ -171,7 +172,7 @@ template <class In, class Shape> class ProductTile {
     return Shape::thread_side == 1 ? k % SliceOperand<Out, Shape>::together : i;
   }
   /// As chains() adds them up.
-  SHARDARRAY_DEVICE void end_chains(std::uint32_t thread) {
+  SHARDARRAY_DEVICE void end_chains(std::uint32_t thread, bool carries) {
     if (!is_long()) return;
     if constexpr (is_floating) {
       Values& v = of(thread);
@@ -179,6 +180,7 @@ template <class In, class Shape> class ProductTile {
         for (std::uint32_t j = 0; j < Shape::thread_side; j++) {
           v.lost[i][j] += scalar::rounded_off(v.totals[i][j], v.sums[i][j]);
           v.totals[i][j] += v.sums[i][j];
+          if (carries) scalar::carry(v.totals[i][j], v.lost[i][j]);
           v.sums[i][j] = Out{};
         }
     }

@@ -332,10 +332,11 @@ TEST_CASE("branches: messages") {
     sa::debug::print("{}", a);
     return a;
   };
-  CHECK(error<sa::TraceError>([&] { (void)sa::cond(p, id, prints, x); }) ==
-        "cond: a branch prints or calls the host (host_call). Branches run on the devices only. Return what "
-        "is to be "
-        "seen.");
+  CHECK(
+      error<sa::TraceError>([&] { (void)sa::cond(p, id, prints, x); }) ==
+      "cond: a branch prints or calls the host (debug::print). Branches run on the devices only. Return what "
+      "is to be "
+      "seen.");
   CHECK(error<sa::TraceError>([&] {
           (void)sa::cond(
               p, id, [](const Array& a) { return a * a.item<float>(); }, Array(1.f));

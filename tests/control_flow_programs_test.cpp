@@ -467,7 +467,8 @@ TEST_CASE("control flow: messages") {
     return std::pair(c, x);
   };
   CHECK(error<sa::TraceError>(run(zero, x3, prints)) ==
-        "scan: a step prints or calls the host (host_call). Steps run on the devices only. Return what is to "
+        "scan: a step prints or calls the host (debug::print). Steps run on the devices only. Return what is "
+        "to "
         "be seen, and "
         "look at it behind the scan.");
 }

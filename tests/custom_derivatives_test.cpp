@@ -298,10 +298,11 @@ TEST_CASE("custom derivatives: messages") {
     sa::debug::print("{}", v);
     return v * 1;
   };
-  CHECK(error<sa::TraceError>([&] { (void)sa::jit(sa::checkpoint(prints))(x); }) ==
-        "checkpoint: the function prints or calls the host (host_call). It runs when derivatives do, on the "
-        "devices "
-        "only. Return what is to be seen.");
+  CHECK(
+      error<sa::TraceError>([&] { (void)sa::jit(sa::checkpoint(prints))(x); }) ==
+      "checkpoint: the function prints or calls the host (debug::print). It runs when derivatives do, on the "
+      "devices "
+      "only. Return what is to be seen.");
 }
 
 TEST_CASE("checkpoint: same values and derivatives, under every transform") {

@@ -33,6 +33,7 @@ const std::map<std::string, int> public_floor = {
     {"machine.h", 2},
     {"dtype.h", 0},
     {"shape.h", 0},
+    {"flag.h", 0},
     {"device.h", 0},
     {"version.h", 0},
     {"sharding.h", 1},

@@ -358,6 +358,11 @@ TEST_CASE("layers: what is refused") {
       "nn::Linear: x is f32[3], the weight f32[2,1]. A layer takes one scalar, and its weight is one column. "
       "Batch with vmap(model)(x).");
   CHECK(message_of<sa::ShapeError>([&] {
+          nn::Linear{numbers({2, 3}), {}}(numbers({4}));
+        }) ==
+        "nn::Linear: x is f32[4], the weight f32[2,3]. A layer takes one vector of the weight's last size. "
+        "Give x that size, or make the layer with Linear::init(size of x, size of the result, key).");
+  CHECK(message_of<sa::ShapeError>([&] {
           nn::Linear{numbers({2, 3}), {}, false, true}(x);
         }) ==
         "nn::Linear: the weight is f32[2,3]. The weight of a layer that gives a scalar is one row. Make the "

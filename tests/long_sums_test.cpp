@@ -448,6 +448,18 @@ TEST_CASE("long sums: chains of a long product are blocks, whatever the table, t
   }
 }
 
+TEST_CASE("long sums: what is rounded off in products of very long rows is itself kept") {
+  constexpr std::int64_t k = 10'000'019;
+  const double want = static_cast<double>(0.1f) * k;
+  for (const auto& row : {std::pair{2, 1}, {1, 2}}) {
+    const sa::Array a = sa::full({row.first, k}, 1.0f), b = sa::full({k, row.second}, 0.1f);
+    for (const bool own : {false, true}) {
+      const sa::reproducible mode(own);
+      for (const float v : sa::matmul(a, b).to_vector<float>()) CHECK(std::abs(v / want - 1) <= 1e-6);
+    }
+  }
+}
+
 TEST_CASE("long sums: products of long rows and columns, of equal numbers, which are the worst") {
   constexpr std::int64_t k = 1'000'003;
   const double want = static_cast<double>(0.1f) * 0.7f * k;

@@ -83,4 +83,73 @@ TEST_CASE("making: what is like another value lies as that does, whatever is mad
   CHECK(f(w).sharding().is_equivalent_to(w.sharding(), 2));
 }
 
+// Beside the same lines with constants that lie in memory.
+TEST_CASE("making: what is like another value is broadcast, rearranged and reduced as any value") {
+  sa::set_cpu_device_count(8);
+  const auto stored = [](const Array& x) {
+    sa::eval(x);
+    return x;
+  };
+  const Array plain = stored(sa::arange(12.0f).reshape(4, 3) - 5), row = stored(sa::arange(3.0f));
+  using One = Array (*)(const Array&);
+  using Two = Array (*)(const Array&, const Array&);
+  const One references[] = {[](const Array& x) { return x; },
+                            [](const Array& x) { return x[0]; },
+                            [](const Array& x) { return sa::mean(x, 0); },
+                            [](const Array& x) { return sa::sum(x, 1, {.keepdims = true}); },
+                            [](const Array& x) {
+                              return sa::max(x, {.axis = {0, 1}, .keepdims = true});
+                            },
+                            [](const Array& x) { return sa::sum(x); },
+                            [](const Array& x) { return x[{sa::slice(0, 1)}]; }};
+  struct Like {
+    One made;
+    float value;
+  };
+  const Like likes[] = {{[](const Array& r) { return sa::zeros_like(r); }, 0},
+                        {[](const Array& r) { return sa::ones_like(r); }, 1},
+                        {[](const Array& r) { return sa::full_like(r, 3); }, 3},
+                        {[](const Array& r) { return sa::exp(sa::zeros_like(r)); }, 1},
+                        {[](const Array& r) { return sa::ones_like(r, sa::bool_).astype(sa::float32); }, 1},
+                        {[](const Array& r) { return sa::zeros_like(sa::zeros_like(r)) + 2; }, 2}};
+  const Two uses[] = {
+      [](const Array& x, const Array& l) { return x + l; },
+      [](const Array& x, const Array& l) { return sa::maximum(l, x); },
+      [](const Array& x, const Array& l) { return sa::where(x > 0, x, l); },
+      [](const Array& x, const Array& l) { return sa::where(l > 0, -x, x); },
+      [](const Array& x, const Array& l) { return sa::broadcast_to(l, x.shape()) - x; },
+      [](const Array& x, const Array& l) {
+        return sa::transpose(sa::broadcast_to(l, x.shape())) * sa::transpose(x);
+      },
+      [](const Array& x, const Array& l) {
+        return sa::matmul(x, sa::transpose(sa::broadcast_to(l, x.shape())));
+      },
+      [](const Array& x, const Array& l) {
+        return sa::concatenate({x, sa::flip(sa::broadcast_to(l, x.shape()), 0)}, 0);
+      },
+      [](const Array& x, const Array& l) { return sa::sum(x + l, 0) + sa::sum(l + x); },
+      [](const Array& x, const Array& l) {
+        return sa::cumsum(sa::broadcast_to(l, x.shape()), 0) + sa::take(x + l, sa::array({1, 0, 3, 2}), 0);
+      }};
+  int reference = 0;
+  for (const One of : references) {
+    reference++;
+    for (const Like& like : likes)
+      for (std::size_t use = 0; use < std::size(uses); use++) {
+        const auto f = [&](const Array& x) { return uses[use](x, like.made(of(x))); };
+        const Array constant = stored(sa::full(of(plain).shape(), like.value));
+        const auto want = uses[use](plain, constant).to_vector<float>();
+        CAPTURE(reference);
+        CAPTURE(like.value);
+        CAPTURE(use);
+        CHECK(f(plain).to_vector<float>() == want);
+        CHECK(sa::jit(f)(plain).to_vector<float>() == want);
+        for (const auto& spec : {P("x", "y"), P("y"), P(sa::none, "x"), P(sa::axes("x", "y"))})
+          CHECK(sa::jit(f)(sa::device_put(plain, on_xy(spec))).to_vector<float>() == want);
+      }
+  }
+  const auto rows = sa::vmap([&](const Array& x) { return x + sa::zeros_like(row); });
+  CHECK(sa::jit(rows)(plain).to_vector<float>() == plain.to_vector<float>());
+}
+
 }  // namespace making_test

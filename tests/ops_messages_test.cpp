@@ -161,12 +161,12 @@ TEST_CASE("messages: rearranging") {
         "reshape: cannot reshape [2,3] (6 elements) into [4]. The number of elements must stay. Use -1 for a "
         "size that follows from the "
         "others.");
-  CHECK(message<ShapeError>([&] {
-          x.reshape({4, -1});
-        }) ==
-        "reshape: cannot reshape [2,3] (6 elements) into [4,-1]. The number of elements must stay. Use -1 "
-        "for a size that follows from "
-        "the others.");
+  CHECK(
+      message<ShapeError>([&] {
+        x.reshape({4, -1});
+      }) ==
+      "reshape: cannot reshape [2,3] (6 elements) into [4,-1]. The number of elements must stay. Give sizes "
+      "beside -1 whose product divides 6.");
   CHECK(message<ShapeError>([&] {
           x.reshape({-1, -1});
         }) == "reshape: sizes [-1,-1]. They are not negative; one may be -1. Give the sizes.");
@@ -220,8 +220,17 @@ TEST_CASE("messages: products") {
   const Array x = in({4, 3}), y = in({4, 2});
   CHECK(message<ShapeError>([&] { matmul(x, y); }) ==
         "matmul: f32[4,3] @ f32[4,2] contracts 3 with 4. The last dimension of the left operand must equal "
-        "the last but one of the right "
-        "one. Transpose an operand.");
+        "the last but one of the right one. Transpose the left operand.");
+  CHECK(message<ShapeError>([&] {
+          matmul(x, in({4, 3}));
+        }).ends_with("right one. Transpose the left operand."));
+  CHECK(message<ShapeError>([&] {
+          matmul(x, in({2, 3}));
+        }).ends_with("right one. Transpose the right operand."));
+  CHECK(message<ShapeError>([&] {
+          matmul(x, in({2, 5}));
+        }).ends_with("one. Give operands that agree there."));
+  CHECK(message<ShapeError>([&] { matmul(x, in({5})); }).ends_with("one. Give operands that agree there."));
   CHECK(message<ShapeError>([&] { matmul(x, 2.0); }) ==
         "matmul: operands f32[4,3] and f32[]. Scalars have no dimension to contract. Use multiply.");
   CHECK(message<ShapeError>([&] {
@@ -283,6 +292,11 @@ TEST_CASE("messages: creation, subscripts, collectives") {
   CHECK(message<ShapeError>([&] { x[4]; }) ==
         "index: 4 is out of bounds for dimension 0 of size 4. An index lies in [-size, size). Use a slice, "
         "which is cut off, or take.");
+  CHECK(message<ShapeError>([&] {
+          in({4, 3}).at(4).set(1);
+        }) ==
+        "at.set: 4 is out of bounds for dimension 0 of size 4. An index lies in [-size, size). Use a slice, "
+        "which is cut off.");
   CHECK(message<ShapeError>([&] {
           x[{0, 0, 0}];
         }) ==

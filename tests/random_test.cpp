@@ -118,7 +118,8 @@ TEST_CASE("random: bernoulli, permutation, choice, categorical") {
     const Shape shape = golden::shape_of(a["shape"]);
     const Array x = arange(num_elements(shape)).astype(int32).reshape(shape);
     CHECK(golden::same_bits(
-        random::permutation(key_of(a), x, {.axis = a["axis"], .independent = a["independent"]}), out));
+        random::permutation(key_of(a), x, {.axis = a["axis"], .independent = a["independent"].get<bool>()}),
+        out));
   });
   each("choice", [](const Json& a, const Json& out) {
     random::ChoiceOptions o{.replace = a["replace"]};

@@ -354,7 +354,7 @@ const std::vector<Use>& users() {
        [](Int n) { return n ? always({walked(6, {}, {}, n)}) : std::nullopt; }},
       {"index", [](Int n) { return v[sa::slice(4, 1, n)]; },
        [](Int n) { return n ? always({walked(6, 4, 1, n)}) : std::nullopt; }},
-      {"index", [](Int n) { return v.at({n}).set(1); },
+      {"at.set", [](Int n) { return v.at({n}).set(1); },
        [](Int n) { return is_axis(n, 6) ? always({6}) : std::nullopt; }},
       {"index", [](Int n) { return v.at({sa::slice(sa::none, sa::none, n)}).add(1); },
        [](Int n) { return n ? always({6}) : std::nullopt; }},

@@ -36,9 +36,18 @@ TEST_CASE("spellings: a list of axes is a list of axes") {
                          x.prod({0, 1}), x.any({0, 1}), x.all({0, 1})})
     CHECK(r.shape() == Shape{4});
   CHECK(argmax(x, {1}).shape() == Shape{2, 4});
+  const std::int64_t last = 2;
+  CHECK(sum(x, {.axis = {last, 1}}).shape() == Shape{2});
+  CHECK(sum(x, {last, true}).shape() == Shape{2, 3, 1});
+  CHECK(cumsum(x, {last, true}).to_vector<float>()[0] == 6);
   CHECK(squeeze(numbers({1, 1, 2}), {0, 1}).shape() == Shape{2});
   CHECK(expand_dims(numbers({2}), {0, 1}).shape() == Shape{1, 1, 2});
   CHECK(flip(numbers({2, 2}), {0, 1}).to_vector<float>() == std::vector<float>{3, 2, 1, 0});
+}
+
+TEST_CASE("spellings: sizes and names of a mesh apart, as in JAX") {
+  set_cpu_device_count(8);
+  CHECK(make_mesh({4, 2}, {"x", "y"}) == make_mesh({{"x", 4}, {"y", 2}}));
 }
 
 TEST_CASE("spellings: numbers where NumPy takes them") {

@@ -164,7 +164,7 @@ TEST_CASE("strict: the refusal of neighbours' elements names the place, the byte
   const auto shifted = [](const Array& v) { return sa::tanh(v[sa::slice(1, sa::none)]); };
   const std::string said = refusal([&] { sa::explain(sa::jit(shifted), x); });
   const std::string text =
-      "slice: policy strict refuses an implicit exchange over {x} of 32 bytes per device: parts of the "
+      "index: policy strict refuses an implicit exchange over {x} of 32 bytes per device: parts of the "
       "result "
       "f32[15@x,8] come from other devices. Every transfer must be asked for. Cheapest fix: say where the "
       "result lies, filter_shard(result, NamedSharding(mesh, P(\"x\"))). Other ways, by bytes:\n  ";

@@ -49,9 +49,9 @@ inline constexpr struct SHARDARRAY_API glu_fn {
 } glu{};
 /// Options of standardize: `standardize(x, {.where = mask})`.
 struct StandardizeOptions {
-  AxisSet axis = -1;  ///< along these
+  AxisSet axis = -1;      ///< along these
+  MaskOption where = {};  ///< bools as in ReduceOptions: mean and variance are those of these elements
   double epsilon = 1e-5;
-  ArrayOption where = {};  ///< bools as in ReduceOptions: mean and variance are those of these elements
 };
 /// (x - mean) / sqrt(variance + epsilon) along the axes; strong.
 inline constexpr struct SHARDARRAY_API standardize_fn {

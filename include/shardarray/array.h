@@ -41,7 +41,26 @@ struct Size {
 /// What a call gives that has failed to compile: nothing else should fail of it.
 struct Anything {
   template <class T> operator T() const;
+  [[nodiscard]] const Anything* begin() const;
+  [[nodiscard]] const Anything* end() const;
 };
+template <class T>
+concept NotAnything = !std::same_as<T, Anything>;
+#define SHARDARRAY_OPERATOR(op)                                \
+  template <class T> Anything operator op(Anything, const T&); \
+  template <NotAnything T> Anything operator op(const T&, Anything);
+SHARDARRAY_OPERATOR(+)
+SHARDARRAY_OPERATOR(-)
+SHARDARRAY_OPERATOR(*)
+SHARDARRAY_OPERATOR(/)
+SHARDARRAY_OPERATOR(<)
+SHARDARRAY_OPERATOR(<=)
+SHARDARRAY_OPERATOR(>)
+SHARDARRAY_OPERATOR(>=)
+SHARDARRAY_OPERATOR(==)
+SHARDARRAY_OPERATOR(!=)
+#undef SHARDARRAY_OPERATOR
+template <class Stream> Stream& operator<<(Stream& s, Anything);
 }  // namespace detail
 
 class ShardedArray;
@@ -205,7 +224,7 @@ class SHARDARRAY_API ShardedArray {
   /// All elements, row-major, converted to T as astype() does it, but of complex numbers no imaginary part is dropped: that throws
   /// DTypeError. Throws OutOfMemory when the process has no place for them.
   template <Element T> [[nodiscard]] std::vector<T> to_vector(Where w = Where::here()) const {
-    const Site site(w);
+    const Site site(w, "to_vector");
     const auto n = static_cast<std::size_t>(size());
     return detail::with_memory("to_vector", n * sizeof(T), [&] {
       if constexpr (std::same_as<T, bool>) {
@@ -256,6 +275,10 @@ class SHARDARRAY_API ShardedArray {
                                   Where w = Where::here()) const {
     return mean(detail::over(axes, o), w);
   }
+  template <std::same_as<ShardedArray> A> [[nodiscard]] ShardedArray max(const A&) const {
+    static_assert(!std::same_as<A, A>, "x.max(axes) reduces x; of two arrays use maximum(a, b)");
+    return {};
+  }
   [[nodiscard]] ShardedArray max(const ReduceOptions& o = {}, Where w = Where::here()) const;
   template <detail::AxisNumber I>
   [[nodiscard]] ShardedArray max(I axis, const KeepOptions& o = {}, Where w = Where::here()) const {
@@ -265,6 +288,10 @@ class SHARDARRAY_API ShardedArray {
   [[nodiscard]] ShardedArray max(std::initializer_list<I> axes, const KeepOptions& o = {},
                                  Where w = Where::here()) const {
     return max(detail::over(axes, o), w);
+  }
+  template <std::same_as<ShardedArray> A> [[nodiscard]] ShardedArray min(const A&) const {
+    static_assert(!std::same_as<A, A>, "x.min(axes) reduces x; of two arrays use minimum(a, b)");
+    return {};
   }
   [[nodiscard]] ShardedArray min(const ReduceOptions& o = {}, Where w = Where::here()) const;
   template <detail::AxisNumber I>
@@ -364,6 +391,16 @@ struct SHARDARRAY_API Shard {
 class SHARDARRAY_API IndexedArray {
  public:
   IndexedArray(ShardedArray x, Subscript s) : x_(std::move(x)), index_(std::move(s)) {}
+  IndexedArray(const IndexedArray&) = default;
+  IndexedArray(IndexedArray&&) = default;
+  IndexedArray& operator=(const IndexedArray&) & = default;
+  IndexedArray& operator=(IndexedArray&&) & = default;
+  template <class T> void operator=(T&&) && {
+    static_assert(!std::same_as<T, T>,
+                  "x.at(i) = v would change a temporary and nothing else: arrays are immutable; write "
+                  "x = x.at(i).set(v)");
+  }
+  ~IndexedArray() = default;
   [[nodiscard]] ShardedArray get(const IndexOptions& o = {}, Where w = Where::here()) const;
   [[nodiscard]] ShardedArray set(const ShardedArray& v, const IndexOptions& o = {},
                                  Where w = Where::here()) const;

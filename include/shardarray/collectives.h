@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "shardarray/flag.h"
 #include "shardarray/sharding.h"
 #include "shardarray/tree.h"
 
@@ -35,18 +36,18 @@ struct SHARDARRAY_API GroupOptions {
 };
 struct SHARDARRAY_API AllGatherOptions {
   int axis = 0;        ///< of the result; negative counts from its end
-  bool tiled = false;  ///< concatenate along an existing dimension instead of stacking along a new one
+  Flag tiled = false;  ///< concatenate along an existing dimension instead of stacking along a new one
   Groups groups = {};  ///< of one size; none: the whole axis
 };
 struct SHARDARRAY_API PsumScatterOptions {
   int axis = 0;        ///< the dimension that is scattered
-  bool tiled = false;  ///< each gets a part of the dimension; otherwise it has the axis' size and goes away
+  Flag tiled = false;  ///< each gets a part of the dimension; otherwise it has the axis' size and goes away
   Groups groups = {};  ///< of one size; none: the whole axis
 };
 struct SHARDARRAY_API AllToAllOptions {
   int split_axis = 0;   ///< the dimension whose parts are sent
   int concat_axis = 0;  ///< where those that come are put: counted, when not tiled, after split_axis has gone
-  bool tiled = false;   ///< split_axis is cut into parts; otherwise it has the axis' size and goes away
+  Flag tiled = false;   ///< split_axis is cut into parts; otherwise it has the axis' size and goes away
   Groups groups = {};   ///< of one size; none: the whole axis
 };
 /// (source, destination) pairs of positions.

@@ -132,7 +132,7 @@ void place_named(T& t, const std::map<std::string, Sharding>& to, PlaceRef put, 
 using PutLeaf = Array (*)(const Array&, const Sharding&, const std::string& path, Where);
 /// The tree with each array where `to` says it: a tree of places, or a map of them by paths.
 template <class T, class S> T put_tree(T tree, const S& to, PutLeaf leaf, const char* function, Where w) {
-  const Site site(w);
+  const Site site(w, function);
   const auto put = [&](const Array& a, const Sharding& s, const Path& p) { return leaf(a, s, p.text(), w); };
   if constexpr (std::same_as<S, std::map<std::string, Sharding>>) {
     if constexpr (Judged<TreeVerdict<T>>::ok()) place_named(tree, to, put, function);
@@ -198,7 +198,7 @@ template <class T>
 inline constexpr detail::PlacedFunction<detail::eval_fn> eval{};
 /// eval(), then waits for the values. Returns the tree. Throws what eval() throws, and what the work failed with.
 template <class T> const T& block_until_ready(const T& tree, Where w = Where::here()) {
-  const Site site(w);
+  const Site site(w, "block_until_ready");
   eval(tree);
   if constexpr (detail::TreeCheck<T>::ok())
     detail::each_leaf(tree, [](const Array& a, const Path&) {

@@ -10,7 +10,8 @@ namespace shardarray {
 ///
 ///     sa::visualize_array_sharding(x);
 ///
-/// Throws as inspect_array_sharding(), and Error for options out of range.
+/// Throws as inspect_array_sharding(), in steps of scan and branches of cond too (TraceError: these run on the devices only), and Error
+/// for options out of range.
 SHARDARRAY_API void visualize_array_sharding(const Array& x, const VisualizeOptions& options = {},
                                              Where w = Where::here());
 

@@ -105,8 +105,8 @@ inline constexpr ReduceFunction<"logsumexp"> logsumexp{};
 inline constexpr ReduceFunction<"logmeanexp"> logmeanexp{};
 /// Options of softmax and log_softmax: `softmax(x, {.where = mask})`.
 struct SoftmaxOptions {
-  AxisSet axis = -1;       ///< along these
-  ArrayOption where = {};  ///< bools as in ReduceOptions: the others have probability 0
+  AxisSet axis = -1;      ///< along these
+  MaskOption where = {};  ///< bools as in ReduceOptions: the others have probability 0
 };
 /// Along the last axis, along others, or with options.
 template <detail::FixedString name> struct SHARDARRAY_API SoftmaxFunction {
@@ -134,8 +134,9 @@ inline constexpr struct SHARDARRAY_API one_hot_fn {
 
 // ---------------------------------------------------------------- products
 // Of the promoted dtype of the operands: integers wrap, bools give or of ands, float16 and bfloat16 accumulate in float32. All
-// throw ShapeError when sizes that meet differ. A sum of more than 8,192 products of float32 is made in blocks of 32: equal numbers,
-// which are the worst, err by at most 1e-6 of the sum. By a BLAS that SHARDARRAY_BLAS names they err by 2e-5 where a result has at most
+// throw ShapeError when sizes that meet differ. A sum of more than 8,192 products of float32 on one device is made in blocks of 32: equal
+// numbers, which are the worst, err by at most 1e-6 of the sum; shorter ones, also of the pieces of a dimension that is cut, and those
+// of reproducible lines are chains, which err by up to 1e-4 of it then. By a BLAS that SHARDARRAY_BLAS names they err by 2e-5 where a result has at most
 // 16,384 elements; larger ones are added as the BLAS adds.
 /// [..,m,k] x [..,k,n] -> [..,m,n], batch dimensions broadcast; a vector is a row on the left, a column on the right,
 /// and that dimension goes. Throws ShapeError for a scalar.
@@ -307,7 +308,7 @@ inline constexpr struct SHARDARRAY_API triu_fn {
 /// Options of running reductions: `cumsum(x, {.axis = 1, .reverse = true})`.
 struct CumulativeOptions {
   std::optional<std::int64_t> axis = std::nullopt;  ///< none: of the flattened array
-  bool reverse = false;                             ///< from the last element to the first
+  Flag reverse = false;                             ///< from the last element to the first
   /// Of the accumulation and the result. Default: the operand's; sums and products of bool are int32.
   std::optional<DType> dtype = std::nullopt;
 };
@@ -345,7 +346,7 @@ inline constexpr struct SHARDARRAY_API take_fn {
 /// Options of sorting: `sort(x, {.axis = 0, .descending = true})`.
 struct SortOptions {
   std::optional<std::int64_t> axis = -1;  ///< none: of the flattened array
-  bool descending = false;                ///< from the last to the first: NaN first, true before false
+  Flag descending = false;                ///< from the last to the first: NaN first, true before false
 };
 /// Options of sorting several operands: `sort({a, b, c}, {.num_keys = 2})`.
 struct SortOperandsOptions {

@@ -9,6 +9,7 @@
 
 #include "shardarray/array.h"
 #include "shardarray/detail/mode_guard.h"
+#include "shardarray/flag.h"
 
 namespace shardarray::random {
 
@@ -109,7 +110,7 @@ template <std::size_t N>
 /// Options of permutation().
 struct PermutationOptions {
   std::int64_t axis = 0;     ///< negative: from the end
-  bool independent = false;  ///< every vector along the axis in an order of its own
+  Flag independent = false;  ///< every vector along the axis in an order of its own
 };
 /// 0..n-1 in random order, int32[n]. Throws ShapeError for n < 0.
 [[nodiscard]] SHARDARRAY_API Array permutation(const detail::Key& key, std::int64_t n,

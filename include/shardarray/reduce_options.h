@@ -5,9 +5,11 @@
 #include <initializer_list>
 #include <memory>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "shardarray/dtype.h"
+#include "shardarray/flag.h"
 #include "shardarray/shape.h"
 #include "shardarray/where.h"
 
@@ -33,10 +35,20 @@ struct ArrayOption {
   ArrayOption(T x, Where w = Where::here()) : array(std::make_shared<const ShardedArray>(x, w)) {}
   std::shared_ptr<const ShardedArray> array;
 };
+/// An array of bools among options. A number does not compile: of `{last, 1}` the 1 would be taken for one behind an axis.
+struct MaskOption : ArrayOption {
+  MaskOption() = default;
+  template <std::same_as<ShardedArray> A> MaskOption(const A& x) : ArrayOption(x) {}
+  template <Element T> MaskOption(T) {
+    static_assert(
+        !std::is_same_v<T, T>,
+        "an option that is an array of bools is given a number: a list of axes is {.axis = {last, 1}}");
+  }
+};
 /// Options of reductions: `sum(x, {.axis = {0, 1}, .keepdims = true})`.
 struct ReduceOptions {
   AxisSet axis = {};      ///< the axes that are reduced
-  bool keepdims = false;  ///< they stay with size 1
+  Flag keepdims = false;  ///< they stay with size 1
   /// Of the accumulation and the result. Default: the operand's; sum and prod of bool and of integers shorter than 32 bits
   /// give int32 (unsigned ones: uint32). Results of any, all, argmax and argmin have their own dtype.
   std::optional<DType> dtype = std::nullopt;
@@ -46,7 +58,7 @@ struct ReduceOptions {
 };
 /// Options behind axes: `sum(x, -1, {.keepdims = true})`.
 struct KeepOptions {
-  bool keepdims = false;                      ///< as in ReduceOptions
+  Flag keepdims = false;                      ///< as in ReduceOptions
   std::optional<DType> dtype = std::nullopt;  ///< as in ReduceOptions
   ArrayOption where = {};                     ///< as in ReduceOptions
   ArrayOption initial = {};                   ///< as in ReduceOptions

@@ -35,7 +35,7 @@ enum class QuantileMethod : std::uint8_t { linear, lower, higher, midpoint, near
 /// Options of quantiles: `quantile(x, 0.9, {.axis = 0})`.
 struct QuantileOptions {
   AxisSet axis = {};      ///< the axes that are reduced
-  bool keepdims = false;  ///< they stay with size 1
+  Flag keepdims = false;  ///< they stay with size 1
   QuantileMethod method = QuantileMethod::linear;
 };
 /// The value below which a part q of the elements lies, 0 <= q <= 1, floating; NaN where an element is. Several at once, as a new
@@ -149,7 +149,7 @@ struct NormOptions {
   /// p of (sum |x|^p)^(1/p); infinity: the largest |x|, -infinity: the smallest, 0: how many are not zero. None: 2.
   std::optional<double> ord = std::nullopt;
   AxisSet axis = {};      ///< the axes that are reduced
-  bool keepdims = false;  ///< they stay with size 1
+  Flag keepdims = false;  ///< they stay with size 1
   bool nuclear = false;   ///< of matrices: the sum of the singular values
 };
 /// The norm of the elements along the axes as one vector, floating; of complex numbers that of their absolute values. Its

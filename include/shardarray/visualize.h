@@ -59,7 +59,7 @@ SHARDARRAY_API void visualize_sharding(const Shape& shape, const Sharding& shard
 
 /// What differs between two shardings of a value of `shape`: for devices whose pieces differ, what they hold in `from` and in
 /// `to`, how much of that they have already and how much each must receive, in elements, or in bytes of a `dtype`; then the devices
-/// whose pieces are the same, and sums. Devices with the same pieces are one row. A device that holds nothing has a `-`. Of an
+/// whose pieces are the same, and sums. Devices with the same pieces are one row. A device outside of a sharding's mesh has a `-`. Of an
 /// [8,4] from P("x") to P(none, "x") over x = 4:
 ///
 ///     devices  from      to        keep        receive

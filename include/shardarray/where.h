@@ -13,7 +13,7 @@ class Where {
   int line = 0;           ///< from 1; 0: unknown
   /// As a default argument: the place of the call.
   [[nodiscard]] static constexpr Where here(const char* f = __builtin_FILE(), int l = __builtin_LINE()) {
-    return is_invoke(f) ? Where() : Where(f, l);
+    return is_invoke(f) || is_header(f) ? Where() : Where(f, l);
   }
   /// Nowhere.
   constexpr Where() = default;
@@ -24,6 +24,12 @@ class Where {
   static constexpr bool is_invoke(const char* f) {
     const auto n = __builtin_strlen(f);
     return n > 9 && __builtin_memcmp(f + n - 9, "/invoke.h", 9) == 0;
+  }
+  // The library's own headers, in the folder of this one, call what users give them.
+  static constexpr bool is_header(const char* f) {
+    const char* const mine = __builtin_FILE();
+    const auto folder = __builtin_strlen(mine) - 7;  // where.h
+    return __builtin_strlen(f) > folder && __builtin_memcmp(f, mine, folder) == 0;
   }
 };
 

@@ -108,7 +108,7 @@ Printable::Printable(const Shape& shape) : value(std::string()) {
 }
 
 void print(const std::string& format, std::vector<Printable> args, PrintOptions options, Where w) {
-  const Site site(w);
+  const Site site(w, "debug::print");
   check_format(format, args);
   std::vector<Array> arrays = arrays_of(args);
   auto show = [format, args = std::move(args), options](const HostValues& v) {
@@ -119,7 +119,7 @@ void print(const std::string& format, std::vector<Printable> args, PrintOptions 
 
 Array id_print(const Array& x, std::vector<std::pair<std::string, Printable>> fields, PrintOptions options,
                Where w) {
-  const Site site(w);
+  const Site site(w, "debug::id_print");
   type_of(x, "id_print");
   std::sort(fields.begin(), fields.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<Printable> values;
@@ -142,7 +142,7 @@ Array id_print(const Array& x, std::vector<std::pair<std::string, Printable>> fi
 }
 
 void callback(HostFunction f, std::vector<Array> args, Where w) {
-  const Site site(w);
+  const Site site(w, "debug::callback");
   if (!f) throw Error("debug::callback: the function is empty. Give one that can be called.");
   add_host_call({std::move(f)}, std::move(args), w);
 }

@@ -22,7 +22,7 @@ void add_inspector(const Array& x, Inspector f, Where w) {
 }  // namespace
 
 void inspect_array_sharding(const Array& x, std::function<void(const Sharding&)> f, Where w) {
-  const Site site(w);
+  const Site site(w, "inspect_array_sharding");
   type_of(x, "inspect_array_sharding");
   if (!f) throw Error("inspect_array_sharding: the function is empty. Give one that can be called.");
   add_inspector(
@@ -30,7 +30,7 @@ void inspect_array_sharding(const Array& x, std::function<void(const Sharding&)>
 }
 
 void visualize_array_sharding(const Array& x, const VisualizeOptions& options, Where w) {
-  const Site site(w);
+  const Site site(w, "visualize_array_sharding");
   type_of(x, "visualize_array_sharding");
   add_inspector(
       x, [options, w](const Shape& shape, const Sharding& s) { visualize_sharding(shape, s, options, w); },
@@ -38,7 +38,7 @@ void visualize_array_sharding(const Array& x, const VisualizeOptions& options, W
 }
 
 void visualize_diff(const Array& from, const Array& to, Where w) {
-  const Site site(w);
+  const Site site(w, "visualize_diff");
   if (from.shape() != to.shape())
     throw ShapeError(fmt::format(
         "visualize_diff: {} and {} differ in shape. Two placements of one shape are compared. Give arrays of "

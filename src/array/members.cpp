@@ -34,24 +34,24 @@ std::int64_t ShardedArray::nbytes(Where w) const {
 bool ShardedArray::is_deleted() const { return node_ && node_->donor() != nullptr; }
 
 Sharding ShardedArray::sharding(Where w) const {
-  const Site site(w);
+  const Site site(w, "sharding");
   return placed(*this, "sharding")->sharding;
 }
 bool ShardedArray::committed(Where w) const {
-  const Site site(w);
+  const Site site(w, "committed");
   return placed(*this, "committed")->committed;
 }
 std::vector<Device> ShardedArray::devices(Where w) const {
-  const Site site(w);
+  const Site site(w, "devices");
   return placed(*this, "devices")->sharding.device_set();
 }
 bool ShardedArray::is_fully_replicated(Where w) const {
-  const Site site(w);
+  const Site site(w, "is_fully_replicated");
   return placed(*this, "is_fully_replicated")->layout->is_fully_replicated();
 }
 
 std::vector<Shard> ShardedArray::addressable_shards(Where w) const {
-  const Site site(w);
+  const Site site(w, "addressable_shards");
   const ValueRef v = force(*this, "addressable_shards");
   const Type& t = type_of(*this);
   const auto map = v->sharding.devices_indices_map(t.shape);
@@ -75,7 +75,7 @@ std::vector<Shard> ShardedArray::addressable_shards(Where w) const {
 }
 
 ShardedArray ShardedArray::addressable_data(int i, Where w) const {
-  const Site site(w);
+  const Site site(w, "addressable_data");
   const std::vector<Shard> shards = addressable_shards();
   if (i < 0 || i >= static_cast<int>(shards.size()))
     throw ShapeError(
@@ -86,7 +86,7 @@ ShardedArray ShardedArray::addressable_data(int i, Where w) const {
 }
 
 const ShardedArray& ShardedArray::block_until_ready(Where w) const {
-  const Site site(w);
+  const Site site(w, "block_until_ready");
   wait(force(*this, "block_until_ready")->ready);
   return *this;
 }

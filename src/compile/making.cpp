@@ -42,6 +42,7 @@ std::vector<Making> makings(const FlatGraph& g, const std::vector<Rule>& rules) 
                             std::all_of(n.in.begin(), n.in.end(), is_made_anywhere) && is_local(n, rules[i]);
     if (is_free(g, static_cast<int>(i)) || of_nothing) r[i] = Making::anywhere;
     else if (n.op->form == Form::map && is_local(n, rules[i]) &&
+             at(r, at(g.producer, n.in[0])) != Making::anywhere &&  // which nothing has to read
              num_elements(n.out_types[0].shape) > num_elements(n.in_types[0].shape))
       r[i] = Making::at_use;
   }

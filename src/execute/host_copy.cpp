@@ -112,8 +112,8 @@ static void check_addressable(const Value& v, const Type& t, const Instances& he
         "{}: {} has a part on {}, which is of process {}; this is process {}. A process reads what its own "
         "devices hold. Read addressable_shards() in each process, or make it whole in all of them first: "
         "device_put(x, PositionalSharding(devices()).replicate()).",
-        detail::call_site.function ? detail::call_site.function : "read", to_string(t), to_string(devices[p]),
-        devices[p].process_index, process_index()));
+        called_function("read"), to_string(t), to_string(devices[p]), devices[p].process_index,
+        process_index()));
   }
 }
 

@@ -34,10 +34,13 @@ Array Linear::operator()(const Array& x, Where w) const {
   const bool is_matrix = of_weight.shape.size() == 2;
   if (!is_matrix || (scalar_in ? !t.shape.empty() || of_weight.shape[1] != 1
                                : t.shape.size() != 1 || t.shape[0] != of_weight.shape[1]))
-    throw ShapeError(
-        fmt::format("nn::Linear: x is {}, the weight {}. A layer takes one {}. Batch with vmap(model)(x).",
-                    to_string(t), to_string(of_weight),
-                    scalar_in ? "scalar, and its weight is one column" : "vector of the weight's last size"));
+    throw ShapeError(fmt::format(
+        "nn::Linear: x is {}, the weight {}. A layer takes one {}. {}.", to_string(t), to_string(of_weight),
+        scalar_in ? "scalar, and its weight is one column" : "vector of the weight's last size",
+        is_matrix && (scalar_in ? of_weight.shape[1] == 1
+                                : t.shape.size() > 1 && t.shape.back() == of_weight.shape[1])
+            ? "Batch with vmap(model)(x)"
+            : "Give x that size, or make the layer with Linear::init(size of x, size of the result, key)"));
   if (scalar_out && of_weight.shape[0] != 1)
     throw ShapeError(
         fmt::format("nn::Linear: the weight is {}. The weight of a layer that gives a scalar is one row. "

@@ -21,10 +21,10 @@
 namespace shardarray {
 namespace {
 
-using Call = std::function<Array()>;
+using Measured = std::function<Array()>;
 
 /// Seconds of each call at best, taken in turns: other programs may be running, a clock may change, a kernel may not be compiled yet.
-template <std::size_t N> std::array<double, N> seconds_of(const std::array<Call, N>& calls) {
+template <std::size_t N> std::array<double, N> seconds_of(const std::array<Measured, N>& calls) {
   constexpr int kRounds = 7, kWarmup = 2;
   constexpr double kLeast = 0.05;  // seconds of all rounds
   std::array<double, N> best;
@@ -39,7 +39,7 @@ template <std::size_t N> std::array<double, N> seconds_of(const std::array<Call,
     }
   return best;
 }
-double seconds_of(const Call& call) { return seconds_of(std::array{call})[0]; }
+double seconds_of(const Measured& call) { return seconds_of(std::array{call})[0]; }
 
 const Modes& default_modes() {
   const Modes& before = set_modes(Modes{});
@@ -92,7 +92,7 @@ class Measuring {
   }
 
   /// Products of m x k by k x n, one on each device.
-  Call product(std::int64_t m, std::int64_t n, std::int64_t k, DType t = float32) const {
+  Measured product(std::int64_t m, std::int64_t n, std::int64_t k, DType t = float32) const {
     const auto f = jit([](const Array& a, const Array& b) { return matmul(a, b); });
     const Array a = ones_on({count_, m, k}, P("x"), t) * 0.5, b = ones_on({count_, k, n}, P("x"), t) * 0.25;
     block_until_ready(std::pair(a, b));

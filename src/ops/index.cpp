@@ -26,12 +26,13 @@ using Kind = Index::Kind;
 
 void select_one(Selection& s, const Index& i, std::int64_t n, std::size_t dim) {
   const std::int64_t at = *i.start < 0 ? *i.start + n : *i.start;
-  if (at < 0 || at >= n)
+  if (at < 0 || at >= n) {
+    const std::string function = called_function("index");
     throw ShapeError(
-        fmt::format("index: {} is out of bounds for dimension {} of size {}. An index lies in [-size, size). "
-                    "Use a slice, which "
-                    "is cut off, or take.",
-                    *i.start, dim, n));
+        fmt::format("{}: {} is out of bounds for dimension {} of size {}. An index lies in [-size, size). "
+                    "Use a slice, which is cut off{}.",
+                    function, *i.start, dim, n, function == "index" ? ", or take" : ""));
+  }
   s.lo.push_back(at);
   s.hi.push_back(at + 1);
   s.step.push_back(1);
@@ -232,7 +233,7 @@ static Array indexed(const char* function, const Array& x, const Indices& given,
 }
 
 Array ShardedArray::operator[](const Subscript& s) const {
-  const Site site(s.where);
+  const Site site(s.where, "index");
   return indexed("index", *this, s.indices, {});
 }
 IndexedArray ShardedArray::at(Subscript s) const { return IndexedArray(*this, std::move(s)); }

@@ -181,13 +181,14 @@ Array matmul_fn::operator()(const Array& a, const Array& b, Where w) const {
         fmt::format("matmul: operands {} and {}. Scalars have no dimension to contract. Use multiply.",
                     to_string(type_of(a)), to_string(type_of(b))));
   const std::size_t da = std::min<std::size_t>(2, sa.size()), db = std::min<std::size_t>(2, sb.size());
-  if (sa.back() != sb[sb.size() - db])
-    throw ShapeError(
-        fmt::format("matmul: {} @ {} contracts {} with {}. The last dimension of the left operand must equal "
-                    "the {} of the "
-                    "right one. Transpose an operand.",
-                    to_string(type_of(a)), to_string(type_of(b)), sa.back(), sb[sb.size() - db],
-                    db == 1 ? "only one" : "last but one"));
+  if (const std::int64_t k = sb[sb.size() - db]; sa.back() != k)
+    throw ShapeError(fmt::format(
+        "matmul: {} @ {} contracts {} with {}. The last dimension of the left operand must equal "
+        "the {} of the right one. {}.",
+        to_string(type_of(a)), to_string(type_of(b)), sa.back(), k, db == 1 ? "only one" : "last but one",
+        da == 2 && sa[sa.size() - 2] == k   ? "Transpose the left operand"
+        : db == 2 && sb.back() == sa.back() ? "Transpose the right operand"
+                                            : "Give operands that agree there"));
   const Shape batches[] = {Shape(sa.begin(), sa.end() - da), Shape(sb.begin(), sb.end() - db)};
   const Shape batch = api::common_shape("matmul", batches);
   const std::string m = da == 2 ? "a" : "", n = db == 2 ? "c" : "";

@@ -206,10 +206,10 @@ static Shape resolved(const Shape& wanted, const Shape& from) {
   if (open && known > 0 && n % known == 0) *open = n / known;
   if ((open && *open == -1) || (!open && known != n))
     throw ShapeError(
-        fmt::format("reshape: cannot reshape {} ({} elements) into {}. The number of elements must stay. Use "
-                    "-1 for a size "
-                    "that follows from the others.",
-                    to_string(from), n, to_string(wanted)));
+        fmt::format("reshape: cannot reshape {} ({} elements) into {}. The number of elements must stay. {}.",
+                    to_string(from), n, to_string(wanted),
+                    open ? fmt::format("Give sizes beside -1 whose product divides {}", n)
+                         : "Use -1 for a size that follows from the others"));
   return shape;
 }
 Array reshape_fn::operator()(const Array& x, const Shape& shape, Where w) const {

@@ -149,9 +149,17 @@ template <class T> SHARDARRAY_SCALAR T with_rounded_off(T total, T lost) {
   return abs(s) <= std::numeric_limits<T>::max() ? s : total;
 }
 
-/// An element of a product of matrices is one chain of multiply-adds up to this length. A longer one is chains of `chain_block`,
-/// each from 0, that are added as kernel.h adds the blocks of a sum.
-inline constexpr std::int64_t longest_chain = 8192, chain_block = 32;
+/// Puts what was rounded off back into its sum, as far as that can hold it: very many parts of it would lose digits too.
+template <class T> SHARDARRAY_SCALAR void carry(T& total, T& lost) {
+  const T s = total + lost;
+  if (!(abs(s) <= std::numeric_limits<T>::max())) return;
+  lost = rounded_off(total, lost);
+  total = s;
+}
+
+/// An element of a product of matrices is one chain of multiply-adds up to `longest_chain`. A longer one is chains of `chain_block`,
+/// each from 0, that are added as kernel.h adds the blocks of a sum, with a carry() behind each whole `carried_steps`.
+inline constexpr std::int64_t longest_chain = 8192, chain_block = 32, carried_steps = 4096;
 
 // Three operands.
 SHARDARRAY_SCALAR float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }

@@ -125,7 +125,7 @@ std::int64_t axis_size(const NamedAxes& axis, Where w) {
 }
 
 Array axis_index(const NamedAxes& axis, Where w) {
-  const Site site(w);
+  const Site site(w, "axis_index");
   Array position;
   for (const AxisRef& one : find_axes(axis, "axis_index")) {
     Attrs a;
@@ -141,7 +141,7 @@ Array axis_index(const NamedAxes& axis, Where w) {
 }
 
 Array psum(const Array& x, const NamedAxes& axis, const GroupOptions& o, Where w) {
-  const Site site(w);
+  const Site site(w, "psum");
   const Array operand = type_of(x, "psum").dtype == DType::bool_ ? primitive::cast(x, DType::int32) : x;
   if (is_literal(*x.node())) {  // known without communication
     const auto axes = find_axes(axis, "psum");
@@ -154,7 +154,7 @@ Array psum(const Array& x, const NamedAxes& axis, const GroupOptions& o, Where w
   return reduce(op_psum, operand, axis, o, "psum");
 }
 Array pmean(const Array& x, const NamedAxes& axis, const GroupOptions& o, Where w) {
-  const Site site(w);
+  const Site site(w, "pmean");
   const auto axes = find_axes(axis, "pmean");
   Attrs a;
   set_groups(a, o.groups, axes, false, "pmean");
@@ -164,11 +164,11 @@ Array pmean(const Array& x, const NamedAxes& axis, const GroupOptions& o, Where 
   return sum / primitive::like(sum, static_cast<double>(parts_of(a, axes)));
 }
 Array pmax(const Array& x, const NamedAxes& axis, const GroupOptions& o, Where w) {
-  const Site site(w);
+  const Site site(w, "pmax");
   return reduce(op_pmax, x, axis, o, "pmax");
 }
 Array pmin(const Array& x, const NamedAxes& axis, const GroupOptions& o, Where w) {
-  const Site site(w);
+  const Site site(w, "pmin");
   return reduce(op_pmin, x, axis, o, "pmin");
 }
 
@@ -185,7 +185,7 @@ Permutation ring(std::int64_t n, std::int64_t shift, Where w) {
 }
 
 Array ppermute(const Array& x, const NamedAxes& axis, const Permutation& perm, Where w) {
-  const Site site(w);
+  const Site site(w, "ppermute");
   auto axes = find_axes(axis, "ppermute");
   const std::int64_t n = product(axes);
   Attrs a;
@@ -214,7 +214,7 @@ Array ppermute(const Array& x, const NamedAxes& axis, const Permutation& perm, W
 }
 
 Array pshuffle(const Array& x, const NamedAxes& axis, const std::vector<int>& perm, Where w) {
-  const Site site(w);
+  const Site site(w, "pshuffle");
   const std::int64_t n = product(find_axes(axis, "pshuffle"));
   std::vector<int> sorted = perm;
   std::sort(sorted.begin(), sorted.end());
@@ -231,7 +231,7 @@ Array pshuffle(const Array& x, const NamedAxes& axis, const std::vector<int>& pe
 }
 
 Array pbroadcast(const Array& x, const NamedAxes& axis, int source, Where w) {
-  const Site site(w);
+  const Site site(w, "pbroadcast");
   const auto axes = find_axes(axis, "pbroadcast");
   if (source < 0 || source >= product(axes))
     throw Error(fmt::format(
@@ -257,7 +257,7 @@ Array pswapaxes(const Array& x, const NamedAxes& axis, int dim, const GroupOptio
 }
 
 Array all_gather(const Array& x, const NamedAxes& axis, const AllGatherOptions& o, Where w) {
-  const Site site(w);
+  const Site site(w, "all_gather");
   const auto axes = find_axes(axis, "all_gather");
   Attrs a;
   set_groups(a, o.groups, axes, true, "all_gather");
@@ -274,7 +274,7 @@ Array all_gather(const Array& x, const NamedAxes& axis, const AllGatherOptions& 
 }
 
 Array psum_scatter(const Array& x, const NamedAxes& axis, const PsumScatterOptions& o, Where w) {
-  const Site site(w);
+  const Site site(w, "psum_scatter");
   const auto axes = find_axes(axis, "psum_scatter");
   Attrs a;
   set_groups(a, o.groups, axes, true, "psum_scatter");
@@ -293,7 +293,7 @@ Array psum_scatter(const Array& x, const NamedAxes& axis, const PsumScatterOptio
 }
 
 Array all_to_all(const Array& x, const NamedAxes& axis, const AllToAllOptions& o, Where w) {
-  const Site site(w);
+  const Site site(w, "all_to_all");
   const auto axes = find_axes(axis, "all_to_all");
   Attrs a;
   set_groups(a, o.groups, axes, true, "all_to_all");

@@ -114,7 +114,7 @@ TracedStep trace_step(core::MapBody f, std::span<const ScanLeaf> init, std::vect
       throw TraceError(
           fmt::format("{}: a step prints or calls the host ({}). Steps run on the devices only. Return what "
                       "is to be seen, and look at it behind the scan.",
-                      function, s.graph.effects[0].node()->op->name));
+                      function, called_in(s.graph.effects[0])));
     return s;
   }
 }
@@ -229,7 +229,7 @@ core::Arrays core::while_loop(MapBody condition, MapBody body, std::span<const S
     throw TraceError(
         fmt::format("{}: the condition prints or calls the host ({}). Steps run on the devices only. Return "
                     "what is to be seen in the carry.",
-                    function, asks.effects[0].node()->op->name));
+                    function, called_in(asks.effects[0])));
   const Site named({}, function);
   // Constants stand first; in what was traced those that were captured stand last.
   const auto ordered = [&](Graph& g) {
@@ -333,7 +333,7 @@ core::Arrays core::choose(const Array& index, bool predicate, std::span<const Ma
       throw TraceError(
           fmt::format("{}: a branch prints or calls the host ({}). Branches run on the devices only. Return "
                       "what is to be seen.",
-                      function, graphs.back().effects[0].node()->op->name));
+                      function, called_in(graphs.back().effects[0])));
   }
   const Site named({}, function);
   const RecordingWalk walk;

@@ -116,7 +116,7 @@ Graph without_effects(Graph g, const char* function, const char* what) {
     throw TraceError(fmt::format(
         "{}: {} prints or calls the host ({}). It runs when derivatives do, on the devices only. Return what "
         "is to be seen.",
-        function, what, g.effects[0].node()->op->name));
+        function, what, called_in(g.effects[0])));
   return g;
 }
 
@@ -254,7 +254,7 @@ core::Arrays core::custom_call(MapBody f, std::span<const Array> arguments, Cust
 }
 
 core::Arrays core::checkpoint(MapBody f, std::span<const Array> arguments, Where w) {
-  const Site site(w);
+  const Site site(w, "checkpoint");
   std::vector<Type> types;
   for (const Array& a : arguments) types.push_back(type_of(a, "checkpoint"));
   Arrays captured, places;

@@ -21,7 +21,7 @@ Array shape_dtype_struct(const Shape& shape, DType dtype, Where w) {
 }
 
 core::Arrays core::eval_shape(MapBody f, std::span<const Array> arguments, Where w) {
-  const Site site(w);
+  const Site site(w, "eval_shape");
   std::vector<Type> types;
   for (const Array& a : arguments) types.push_back(type_of(a, "eval_shape"));
   Arrays captured, out;

@@ -76,7 +76,7 @@ namespace core {
 
 VmapResult pmap(MapBody f, std::span<const VmapArg> args, const std::string& axis_name,
                 std::optional<std::int64_t> axis_size, const std::vector<Device>& devices, Where w) {
-  const Site site(w);
+  const Site site(w, "pmap");
   check_args(args);
   VmapResult result;
   result.size = mapped_size(args, axis_size, "pmap");

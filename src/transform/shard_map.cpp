@@ -173,7 +173,7 @@ namespace core {
 Arrays shard_map(MapBody f, std::span<const ShardMapArg> args, const Mesh& mesh,
                  const std::vector<std::string>& manual,
                  detail::FunctionRef<PartitionSpec(std::size_t)> out_spec, Where w) {
-  const Site site(w);
+  const Site site(w, "shard_map");
   const ManualAxes m = manual_axes(mesh, manual);
   const std::size_t depth = m.axes.size();
   Arrays all;

@@ -58,6 +58,7 @@ void add_blocks(std::int64_t m, std::int64_t n, std::int64_t k, T* c, std::int64
       for (T* to = c + row * ldc; to < c + row * ldc + n; to++, i++) {
         lost[i] += scalar::rounded_off(*to, part[i]);
         *to += part[i];
+        scalar::carry(*to, lost[i]);
       }
   }
   std::size_t i = 0;
