@@ -134,10 +134,10 @@ inline constexpr struct SHARDARRAY_API one_hot_fn {
 
 // ---------------------------------------------------------------- products
 // Of the promoted dtype of the operands: integers wrap, bools give or of ands, float16 and bfloat16 accumulate in float32. All
-// throw ShapeError when sizes that meet differ. A sum of more than 8,192 products of float32 on one device is made in blocks of 32: equal
-// numbers, which are the worst, err by at most 1e-6 of the sum; shorter ones, also of the pieces of a dimension that is cut, and those
-// of reproducible lines are chains, which err by up to 1e-4 of it then. By a BLAS that SHARDARRAY_BLAS names they err by 2e-5 where a result has at most
-// 16,384 elements; larger ones are added as the BLAS adds.
+// throw ShapeError when sizes that meet differ. A sum of more than 8,192 products of float32 on one device is made in blocks of 32:
+// equal numbers, which are the worst, err by at most 1e-6 of the sum; shorter ones, also of the pieces of a dimension that is cut, and
+// those of reproducible lines are chains, which err by up to 1e-4 of it then. By a BLAS that SHARDARRAY_BLAS names they err by 2e-5
+// where a result has at most 16,384 elements; larger ones are added as the BLAS adds.
 /// [..,m,k] x [..,k,n] -> [..,m,n], batch dimensions broadcast; a vector is a row on the left, a column on the right,
 /// and that dimension goes. Throws ShapeError for a scalar.
 inline constexpr struct SHARDARRAY_API matmul_fn {

@@ -81,7 +81,7 @@ bool tracing() { return !trace_state().open.empty(); }
 
 VmapResult vmap(MapBody f, std::span<const VmapArg> args, const std::string& axis_name,
                 std::optional<std::int64_t> axis_size, const char* function, Where w) {
-  const Site site(w, "vmap");
+  const Site site(w, function);
   VmapResult result;
   result.size = mapped_size(args, axis_size, function);
   auto axis = std::make_shared<const Axis>(Axis{axis_name, result.size});
