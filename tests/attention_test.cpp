@@ -382,6 +382,12 @@ TEST_CASE("attention: what is refused") {
         "nn::MultiheadAttention: queries f32[3,2], keys f32[3,2], values f32[2,2]. They are [T, size], [S, "
         "size] and "
         "[S, size]. Batch with vmap.");
+  CHECK(
+      message_of<sa::ShapeError>([&] {
+        layer(x, numbers({3, 5}), x);
+      }) ==
+      "nn::MultiheadAttention: keys f32[3,5], their projection takes the size 2. The last dimension is that "
+      "size. Give them it, or make the layer for 5.");
   CHECK(message_of<sa::Error>([&] { layer(x, x, x); }) ==
         "nn::MultiheadAttention: there is no key. In training its dropout draws random numbers. Call "
         "layer(q, k, v, "

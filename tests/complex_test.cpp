@@ -458,8 +458,8 @@ TEST_CASE("complex: what is no function of complex numbers says so") {
       sa::DTypeError);
   CHECK_SAYS(
       z[0].item<float>(),
-      "item: a value of complex64 does not fit exactly into float32. Ask for a wider type, or cast with "
-      "astype.",
+      "item: a value of complex64 does not fit exactly into float32. A number is read into a type that holds "
+      "every one. Say x.item<std::complex<float>>(), or real(x).astype(float32).item<float>().",
       sa::DTypeError);
   CHECK_SAYS(
       sa::arange(3, sa::complex64),

@@ -46,6 +46,11 @@ template <class F> std::string written(const F& f) {
   return c.text();
 }
 
+const std::string owned =
+    " not reused: another handle owns it. Let that one go before the call: y = device_put(x, s) shares "
+    "memory "
+    "with x where x lies there, y = device_put(std::move(x), s) leaves no x";
+
 std::string notice(const std::string& text, int line) {
   return "shardarray: " + text + " (" + __FILE__ + ":" + std::to_string(line) + ")\n";
 }
@@ -65,7 +70,7 @@ TEST_CASE("memory: a moved array with another owner is copied, and the report sa
     y = f(std::move(x));
     sa::eval(f(numbers(1)));  // another line, and x stands: it is a name
   });
-  CHECK(said == notice("increment: donated argument 0 f32[2000] not reused: another handle owns it", line));
+  CHECK(said == notice("increment: donated argument 0 f32[2000]" + owned, line));
   CHECK(x.is_deleted());
   CHECK(values(keep) == values(numbers(2000)));
   CHECK(values(y) == values(numbers(2000) + 1));
@@ -193,17 +198,35 @@ TEST_CASE(
   });
   const std::string rest = " not reused: no output of that size and sharding";
   // what `named` held ends back to front
-  CHECK(of_names ==
-        notice("added: donated argument 0 f32[4000] not reused: another handle owns it", line + 1) +
-            notice("pair: donated argument 0[1] f32[9000]" + rest, line + 3) +
-            notice("pair: donated argument 0[0] f32[9000]" + rest, line + 3));
+  CHECK(of_names == notice("added: donated argument 0 f32[4000]" + owned, line + 1) +
+                        notice("pair: donated argument 0[1] f32[9000]" + rest, line + 3) +
+                        notice("pair: donated argument 0[0] f32[9000]" + rest, line + 3));
   const std::string elsewhere = written([&] {
     Array y = x;
     line = __LINE__ + 1;
     y = f(std::move(y), b);
   });
-  CHECK(elsewhere == notice("added: donated argument 0 f32[4000] not reused: another handle owns it", line));
+  CHECK(elsewhere == notice("added: donated argument 0 f32[4000]" + owned, line));
   CHECK_FALSE(keep.is_deleted());
+}
+
+TEST_CASE("memory: device_put shares memory with what lies there already, unless that is moved in") {
+  sa::set_cpu_device_count(8);
+  const sa::Sharding everywhere = sa::NamedSharding(sa::make_mesh({{"x", 2}}), P());
+  const auto step =
+      sa::jit([](const Array& v) { return v + 1; }, {.donate = sa::Donate::all, .name = "step"});
+  Array x = sa::block_until_ready(numbers(2000));
+  int line = 0;
+  const std::string shared = written([&] {
+    const Array y = sa::device_put(x, everywhere);
+    line = __LINE__ + 1;
+    sa::eval(step(y));
+  });
+  CHECK(shared == notice("step: donated argument 0 f32[2000]" + owned, line));
+  CHECK(written([&] {
+          const Array y = sa::device_put(std::move(x), everywhere);
+          sa::eval(step(y));
+        }) == "");
 }
 
 }  // namespace donation_test

@@ -206,6 +206,7 @@ TEST_CASE("errors: every public function that throws names the line of its call"
       CALL(render_diff({}, s, s)),
       CALL(visualize_diff({-1}, s, s)),
       CALL(visualize_diff(x, y)),
+      CALL(visualize_diff(x, grid)),
       CALL(sharding_table({}, s)),
       CALL(visualize_array_sharding(x, {.scale = -1})),
       // random.h, nn.h, losses.h, optim.h, data.h
@@ -408,7 +409,7 @@ TEST_CASE("errors: strict names the line of the operation, and a sharding that i
   CHECK(got.line == line);
   CAPTURE(got.text);
   CHECK(got.text.find("add: policy strict refuses an implicit ") == 0);
-  CHECK(got.text.find("Cheapest fix: reshard(operand, NamedSharding(mesh, P(") != std::string::npos);
+  CHECK(got.text.find("Cheapest fix: reshard(operand 1, NamedSharding(mesh, P(") != std::string::npos);
 }
 
 TEST_CASE("errors: arrays that outlive their trace name the line that recorded them") {

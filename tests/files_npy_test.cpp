@@ -244,9 +244,13 @@ TEST_CASE("files: messages of load_npy") {
         "file "
         "again.");
   CHECK(said("PK\3\4 is a zip") ==
-        "load_npy: PATH: begins with `PK\\x03\\x04 i`. A .npy file begins with `\\x93NUMPY`. Check which "
-        "kind of "
-        "file it is.");
+        "load_npy: PATH: looks like a zip archive. A .npy file begins with `\\x93NUMPY`. If PyTorch wrote "
+        "it, let it "
+        "save safetensors.");
+  CHECK(said("\1\2\3\4 no known kind") ==
+        "load_npy: PATH: begins with `\\x01\\x02\\x03\\x04 n`. A .npy file begins with `\\x93NUMPY`. Check "
+        "which "
+        "kind of file it is.");
   CHECK(said("\x93NUMPY\4" + std::string(9, '\0')) ==
         "load_npy: PATH: is of version 4.0 of the format. There are versions 1.0, 2.0 and 3.0. Check the "
         "file.");

@@ -186,7 +186,9 @@ TEST_CASE("files: forged archives are refused before they take memory") {
   REQUIRE(with([](Forged&) {}) == "nothing was thrown");
   CHECK(said_of_bytes("") == "load_npz: PATH: has no directory at its end." + whole_rule);
   CHECK(said_of_bytes("PK\5\6") == "load_npz: PATH: has no directory at its end." + whole_rule);
-  CHECK(said_of_bytes(npy(2)) == "load_npz: PATH: has no directory at its end." + whole_rule);
+  CHECK(said_of_bytes(npy(2)) ==
+        "load_npz: PATH: looks like a .npy file. A .npz file is an archive of .npy files. Read it with "
+        "load_npy().");
   CHECK(said_of_bytes(Forged{.members = {stored(npy(2))}}.text() + "more") ==
         "load_npz: PATH: has no directory at its end." + whole_rule);
   const std::string directory = "load_npz: PATH: has a directory of ";

@@ -203,4 +203,36 @@ TEST_CASE("files: forged safetensors headers are refused before they take memory
   CHECK(hex_of(read.arrays.at("b")) == "000101");
 }
 
+TEST_CASE("files: of a file of another kind it is said what it looks like, and who reads it") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("x");
+  const auto said = [&](const auto& read) { return said_of(path, [&] { (void)read(path); }); };
+  const auto npy = [](const std::string& p) { return load_npy(p); };
+  const auto npz = [](const std::string& p) { return load_npz(p); };
+  const auto safetensors = [](const std::string& p) { return load_safetensors(p); };
+  const auto tree = [](const std::string& p) { return load(p, std::tuple(ones(2))); };
+  const std::string of_npy = " A .npy file begins with `\\x93NUMPY`. ",
+                    of_npz = " A .npz file is an archive of .npy files. ",
+                    of_safetensors = " A safetensors file begins with the length of its header. ";
+  save_npz(path, {{"x", ones(2)}});
+  CHECK(said(safetensors) ==
+        "load_safetensors: PATH: looks like a .npz archive." + of_safetensors + "Read it with load_npz().");
+  CHECK(said(tree) == "load: PATH: looks like a .npz archive." + of_safetensors + "Read it with load_npz().");
+  write_bytes(path, std::string("PK\3\4") + std::string(26, '\0') + "archive/data.pkl");
+  CHECK(said(safetensors) == "load_safetensors: PATH: looks like a zip archive." + of_safetensors +
+                                 "If PyTorch wrote it, let it save safetensors.");
+  save_npy(path, ones(2));
+  CHECK(said(safetensors) ==
+        "load_safetensors: PATH: looks like a .npy file." + of_safetensors + "Read it with load_npy().");
+  save_safetensors(path, {{"x", ones(2)}});
+  const std::string by = "Read it with load_safetensors(), a tree with load().";
+  CHECK(said(npz) == "load_npz: PATH: looks like a safetensors file." + of_npz + by);
+  CHECK(said(npy) == "load_npy: PATH: looks like a safetensors file." + of_npy + by);
+  write_bytes(path, "x, y\n1, 2\n3, 4\n");
+  const std::string table = "If it is a table, read it with data::load_csv().";
+  CHECK(said(npz) == "load_npz: PATH: looks like a text file." + of_npz + table);
+  CHECK(said(npy) == "load_npy: PATH: looks like a text file." + of_npy + table);
+  CHECK(said(safetensors) == "load_safetensors: PATH: looks like a text file." + of_safetensors + table);
+}
+
 }  // namespace files_safetensors_test

@@ -319,7 +319,7 @@ TEST_CASE("files: the first leaf that differs is named, and nothing is changed")
         }) == "load: PATH: `b` is `300` in the file and an integer of 8 bits in the tree" + rule);
   CHECK(said_of<TreeError>(path, [&] {
           load(path, Bytes{{"a", 1}, {"c", 3}});
-        }) == "load: PATH: `c`, 3, is missing" + rule);
+        }) == "load: PATH: `c`, 3, is missing; instead the file has `b` 300" + rule);
   CHECK(said_of<TreeError>(path, [&] {
           load(path, Bytes{{"a", 1}});
         }) == "load: PATH: `b`, `300`, is in the file and not in the tree" + rule);
@@ -350,6 +350,20 @@ TEST_CASE("files: the first leaf that differs is named, and nothing is changed")
   CHECK_SAYS(save(path, std::map<std::string, int>{{"__tree__", 1}}),
              "save: two leaves have the path `__tree__`. A file has its leaves by path. Rename one.",
              TreeError);
+  // a few of what it has under other names
+  const std::string foreign = folder.file("foreign.safetensors");
+  std::map<std::string, Array> weights{{"fc.weight", ones({2, 3})}, {"x", ones({2})}};
+  const std::map<std::string, Array> like{{"weight", ones({2, 3})}, {"x", ones({2})}};
+  save_safetensors(foreign, weights);
+  CHECK(said_of<TreeError>(foreign, [&] { load(foreign, like); }) ==
+        "load: PATH: `weight` f32[2,3] is missing; instead the file has `fc.weight` f32[2,3]" + rule);
+  for (const char* const name : {"a", "b", "c", "d", "e"}) weights[name] = ones({1});
+  save_safetensors(foreign, weights);
+  CHECK(said_of<TreeError>(foreign, [&] { load(foreign, like); }) ==
+        "load: PATH: `weight` f32[2,3] is missing; instead the file has `a` f32[1], `b` f32[1], `c` f32[1], "
+        "`d` "
+        "f32[1] and 2 more" +
+            rule);
 }
 
 // A process that is killed while it saves leaves the old file or the new one.

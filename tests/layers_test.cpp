@@ -404,6 +404,10 @@ TEST_CASE("layers: what is refused") {
         "nn::LayerNorm: x is f32[2,3], the layer's shape [3]. A call takes one example of that shape. Batch "
         "with "
         "vmap(layer)(x).");
+  CHECK(
+      message_of<sa::ShapeError>([&] { nn::RMSNorm::init(4)(x); }) ==
+      "nn::RMSNorm: x is f32[3], the layer's shape [4]. A call takes one example of that shape. Give x that "
+      "shape, or make the layer for that of x.");
   CHECK(message_of<sa::DTypeError>([&] { nn::RMSNorm::init(2)(i); }) ==
         "nn::RMSNorm: x is i32[2]. What is normalised is floating. Convert it with astype().");
   CHECK(message_of<sa::ShapeError>([&] { nn::GroupNorm::init(2, 3); }) ==

@@ -169,44 +169,102 @@ TEST_CASE("nn: what convolutional and pooling layers refuse") {
     return said([&] { return nn::Conv1d::init(in, out, kernel, key, o); });
   };
   CHECK(made(3, 4, {3}, {.groups = 2}) ==
-        "nn::Conv: 3 channels to 4 in 2 groups. Channels are not negative, and multiples of the groups. "
+        "nn::Conv1d: 3 channels to 4 in 2 groups. Channels are not negative, and multiples of the groups. "
         "Correct them.");
-  CHECK(made(3, 4, {}) ==
-        "nn::Conv: kernel_size []. There is one number for each of 1 spatial dimensions, or one for all. Add "
-        "numbers.");
+  CHECK(
+      made(3, 4, {}) ==
+      "nn::Conv1d: kernel_size []. There is one number for each of 1 spatial dimensions, or one for all. Add "
+      "numbers.");
   CHECK(made(3, 4, {3}, {.dtype = sa::int32}) ==
-        "nn::Conv: dtype int32. Weights are real floats. Use float32.");
-  CHECK(said([&] {
-          return nn::Conv1d::init(3, 4, {3}, key)(sa::ones({2, 3, 8}));
-        }) ==
-        "nn::Conv: x is f32[2,3,8]. A layer takes one example of rank 2: channels and 1 spatial dimensions. "
-        "Batch with vmap(model)(x).");
-  CHECK(said([&] {
-          return nn::ConvTranspose1d::init(3, 4, {3}, key, {.stride = {2}, .output_padding = {2}});
-        }) ==
-        "nn::ConvTranspose: output_padding [2] with stride [2]. It is not negative and less than the stride. "
-        "Correct it.");
+        "nn::Conv1d: dtype int32. Weights are real floats. Use float32.");
+  CHECK(
+      said([&] {
+        return nn::Conv1d::init(3, 4, {3}, key)(sa::ones({2, 3, 8}));
+      }) ==
+      "nn::Conv1d: x is f32[2,3,8]. A layer takes one example of rank 2: channels and 1 spatial dimensions. "
+      "Batch with vmap(model)(x).");
+  CHECK(
+      said([&] {
+        return nn::ConvTranspose1d::init(3, 4, {3}, key, {.stride = {2}, .output_padding = {2}});
+      }) ==
+      "nn::ConvTranspose1d: output_padding [2] with stride [2]. It is not negative and less than the stride. "
+      "Correct it.");
   CHECK(said([&] {
           return nn::ConvTranspose1d::init(3, 4, {3}, key, {.padding_mode = nn::PaddingMode::circular});
         }) ==
-        "nn::ConvTranspose: padding_mode circular. It is zeros, or circular with padding \"SAME\" or "
+        "nn::ConvTranspose1d: padding_mode circular. It is zeros, or circular with padding \"SAME\" or "
         "\"SAME_LOWER\" and no output_padding. "
         "Correct it.");
   CHECK(said([&] {
           return nn::MaxPool1d{{2}, {1}, 3}(x);
         }) ==
-        "nn::MaxPool: padding 3 and 3 of a window of 2 elements. There is no window in the padding alone. "
+        "nn::MaxPool1d: padding 3 and 3 of a window of 2 elements. There is no window in the padding alone. "
         "Use less padding.");
-  CHECK(said([&] { return nn::AvgPool2d{{2}}(x); }) ==
-        "nn::AvgPool: x is f32[3,8]. A layer takes one example of rank 3: channels and 2 spatial dimensions. "
-        "Batch with vmap(model)(x).");
-  CHECK(said([&] { return nn::AdaptiveAvgPool2d{{2}}(x); }) ==
-        "nn::AdaptiveAvgPool: x is f32[3,8], the target [2,2]. A layer takes one example: channels and 2 "
-        "spatial dimensions, with a target "
-        "size for each, or one for all. Batch with vmap(model)(x).");
+  CHECK(
+      said([&] { return nn::AvgPool2d{{2}}(x); }) ==
+      "nn::AvgPool2d: x is f32[3,8]. A layer takes one example of rank 3: channels and 2 spatial dimensions. "
+      "Insert the channels with expand_dims(x, 0), or use a layer of fewer dimensions.");
+  CHECK(
+      said([&] {
+        return nn::AdaptiveAvgPool2d{{2}}(sa::ones({2, 3, 8, 8}));
+      }) ==
+      "nn::AdaptiveAvgPool2d: x is f32[2,3,8,8]. A layer takes one example of rank 3: channels and 2 spatial "
+      "dimensions. Batch with vmap(model)(x).");
   CHECK(said([&] { return nn::AdaptiveMaxPool1d{{9}}(x); }) ==
-        "adaptive_max_pool: f32[3,8] to [9]. Each of the last dimensions gets a size from 1 to its own. "
-        "Correct the shape.");
+        "nn::AdaptiveMaxPool1d: x is f32[3,8], the target [9]. There is a target size for each of 1 spatial "
+        "dimensions, or one for all, from 1 to its own. Correct target_shape.");
+  CHECK(
+      said([&] {
+        return nn::AdaptiveAvgPool1d{{2, 2}}(x);
+      }) ==
+      "nn::AdaptiveAvgPool1d: x is f32[3,8], the target [2,2]. There is a target size for each of 1 spatial "
+      "dimensions, or one for all, from 1 to its own. Correct target_shape.");
+}
+
+TEST_CASE("nn: a layer whose channels are cut adds up what devices have") {
+  sa::set_cpu_device_count(8);
+  const sa::Mesh mesh = sa::make_mesh({{"x", 2}});
+  const auto over_channels = [&](const auto& layer, const sa::Array& x) {
+    return sa::shard_map(
+        [](const auto& l, const sa::Array& v) { return sa::psum(l(v), "x"); },
+        {.mesh = mesh, .in_specs = {sa::P(sa::none, "x"), sa::P("x")}, .out_specs = sa::P()})(layer, x);
+  };
+  const sa::Array x = sa::random::normal(sa::random::key(1), {4, 8, 8});
+  const auto check = [&](auto layer) {
+    layer.bias = sa::Array();
+    CHECK(sa::allclose(over_channels(layer, x), layer(x), {.rtol = 1e-5, .atol = 1e-5}));
+  };
+  check(nn::Conv2d::init(4, 3, {3}, sa::random::key(0)));
+  check(nn::ConvTranspose2d::init(4, 3, {3}, sa::random::key(0)));
+}
+
+TEST_CASE("nn: layers name themselves where channels or windows do not fit") {
+  const Array key = sa::random::key(0);
+  const auto said = [](const auto& layer, const Shape& x) {
+    return message_of<sa::ShapeError>([&] { (void)layer(sa::ones(x)); });
+  };
+  const auto conv = nn::Conv2d::init(3, 4, {3}, key);
+  CHECK(said(conv, {4, 8, 8}) ==
+        "nn::Conv2d: x is f32[4,8,8], the weight f32[4,3,3,3] for 3 channels. The first dimension has the "
+        "channels. Give x that many, or make the layer for 4.");
+  CHECK(said(conv, {8, 8, 3}) ==
+        "nn::Conv2d: x is f32[8,8,3], the weight f32[4,3,3,3] for 3 channels. The first dimension has the "
+        "channels. Move them there with moveaxis(x, -1, 0).");
+  CHECK(said(nn::Conv1d::init(4, 4, {3}, key, {.groups = 2}), {2, 8})
+            .starts_with("nn::Conv1d: x is f32[2,8], the weight f32[4,2,3] for 4 channels."));
+  CHECK(said(nn::ConvTranspose3d::init(3, 4, {3}, key), {4, 8, 8, 8})
+            .starts_with("nn::ConvTranspose3d: x is f32[4,8,8,8], the weight "));
+  const std::string rule =
+      ". The result has one element for each window. Use a smaller kernel_size or dilation, or "
+      "padding \"SAME\".";
+  CHECK(said(conv, {3, 2, 8}) == "nn::Conv2d: no window [3,3] fits into x f32[3,2,8]" + rule);
+  CHECK(said(nn::Conv2d::init(3, 4, {3}, key, {.dilation = {4}}), {3, 8, 8}) ==
+        "nn::Conv2d: no window [9,9] fits into x f32[3,8,8]" + rule);
+  CHECK(said(nn::MaxPool2d{{3}}, {3, 8, 2}) ==
+        "nn::MaxPool2d: no window [3,3] fits into x f32[3,8,2]" + rule);
+  CHECK(said(nn::AvgPool1d{{3}}, {3, 2}) == "nn::AvgPool1d: no window [3] fits into x f32[3,2]" + rule);
+  CHECK(said(nn::MaxPool1d{{3}, {}, "SAME"}, {3, 2}) == "nothing was thrown");
+  CHECK(nn::MaxPool1d{{3}}(sa::ones({3, 0})).shape() == Shape{3, 0});  // an empty example has an empty result
 }
 
 TEST_CASE("nn: fields that no init has checked are refused where they are used") {
@@ -240,15 +298,15 @@ TEST_CASE("nn: fields that no init has checked are refused where they are used")
   check(nn::ConvTranspose1d::init(2, 2, {3}, key,
                                   {.padding = "SAME", .padding_mode = nn::PaddingMode::circular}));
   turned.output_padding = {};
-  CHECK(
-      message_of<sa::ShapeError>([&] { (void)turned(x); }) ==
-      "nn::ConvTranspose: output_padding [] of 1 spatial dimensions. It has a number for each. Correct it.");
+  CHECK(message_of<sa::ShapeError>([&] { (void)turned(x); }) ==
+        "nn::ConvTranspose1d: output_padding [] of 1 spatial dimensions. It has a number for each. Correct "
+        "it.");
   auto zero = nn::Conv1d::init(2, 2, {3}, key);
   zero.groups = 0;
-  CHECK(
-      message_of<sa::ShapeError>([&] { (void)zero(x); }) ==
-      "nn::Conv: stride [1], dilation [1], kernel_size [3] and 0 groups of a layer of 1 spatial dimensions. "
-      "Lists have a number for each, and strides, dilations and groups are at least 1. Correct them.");
+  CHECK(message_of<sa::ShapeError>([&] { (void)zero(x); }) ==
+        "nn::Conv1d: stride [1], dilation [1], kernel_size [3] and 0 groups of a layer of 1 spatial "
+        "dimensions. "
+        "Lists have a number for each, and strides, dilations and groups are at least 1. Correct them.");
 
   auto heads = nn::MultiheadAttention::init(2, 6, key);
   for (const std::int64_t n : {0, -1, 5}) {

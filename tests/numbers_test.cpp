@@ -222,6 +222,17 @@ TEST_CASE("numbers: arange holds its values, or is an error") {
         "arange: the value 2147483648 does not fit into int32. Whole numbers give int32 unless a dtype is "
         "named. Say "
         "arange(..., int64).");
+  const std::string rule =
+      " does not fit into int8. A range has values of its dtype, and none wraps. Say arange(";
+  CHECK(message<sa::DTypeError>([] { sa::arange(300, sa::int8); }) ==
+        "arange: the value 299" + rule + "..., int64).");
+  CHECK(message<sa::DTypeError>([] { sa::arange(300.0, sa::int8); }) ==
+        "arange: the value 299" + rule + "..., int64).");
+  CHECK(message<sa::DTypeError>([] { sa::arange(0.0, 1e20, 1e19, sa::int8); }) ==
+        "arange: the value 9e+19" + rule + "..., float64).");
+  // floats that fit: start and step truncated, whatever the step is by itself
+  CHECK(sa::arange(5.5, 0.0, -1.5, sa::uint8).to_vector<int>() == std::vector<int>{5, 4, 3, 2});
+  CHECK(sa::arange(-128.0, 127.0, 254.0, sa::int8).to_vector<int>() == std::vector<int>{-128, 126});
 }
 
 // ---------------------------------------------------------------- large values that are never stored

@@ -81,7 +81,7 @@ Derivative derivative_of(const OpCase& row) {
                                           : Array());
   if (std::none_of(along.begin(), along.end(), [](const Array& a) { return a.has_value(); }))
     return Derivative::no_operand;
-  const core::Differentiation d(x);
+  const core::Differentiation d(x, "grad");
   const Array y[] = {row.function(d.variables())};
   if (!is_floating(y[0].dtype())) return Derivative::no_result;
   try {

@@ -154,7 +154,7 @@ double inner_product(const HostArray& a, const std::vector<double>& b) {
 
 // All cotangents of the floating operands for the cotangent w, one after the other.
 Array flat_gradient(const Point& p, std::span<const Array> x, const std::vector<double>& w) {
-  const Core d(x);
+  const Core d(x, "grad");
   const Array y[] = {p.row->function(d.variables())};
   const Array cotangent[] = {to_array(w, y[0].shape(), y[0].dtype())};
   d.linearize(y);
@@ -167,7 +167,7 @@ Array flat_gradient(const Point& p, std::span<const Array> x, const std::vector<
 
 void check_derivatives(const OpCase& row, Rng& rng) {
   const Point p = point_of(row, rng);
-  const Core d(p.operands(0));
+  const Core d(p.operands(0), "grad");
   const Array y[] = {row.function(d.variables())};
   const std::vector<double> w = draw({y[0].shape(), -1, 1}, rng);
   const HostArray tangent = tangent_host(d.push(y, p.tangents())[0], y[0].shape());
@@ -189,7 +189,7 @@ void check_derivatives(const OpCase& row, Rng& rng) {
 void check_second_derivatives(const OpCase& row, Rng& rng) {
   const Point p = point_of(row, rng);
   const std::vector<double> w = draw({row.function(p.operands(0)).shape(), -1, 1}, rng);
-  const Core d(p.operands(0));
+  const Core d(p.operands(0), "grad");
   const Array g[] = {flat_gradient(p, d.variables(), w)};
   const HostArray tangent = tangent_host(d.push(g, p.tangents())[0], g[0].shape());
   const auto gradient = [&](const Arrays& x) { return host(flat_gradient(p, x, w)); };

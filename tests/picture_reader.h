@@ -53,17 +53,18 @@ inline bool read_ids(const std::string& text, Ids& out) {
   return true;
 }
 
-/// What stands below the boxes: `A: CPU 0, 3` by letter; how many tiles are a block.
+/// What stands below the boxes: `A: CPU 0, 3` by letter; how many tiles are a block; `CPU 6, 7 hold nothing.`
 struct PictureNotes {
   std::map<std::string, Ids> lettered;
   std::vector<std::int64_t> fold;
+  Ids empty;
 };
 inline PictureNotes read_notes(const std::vector<std::string>& lines) {
   std::string all;
   for (const std::string& line : lines) all += line + " ";
   PictureNotes out;
   static const std::regex legend("([A-Z]+): CPU ([0-9,:/ -]+)"),
-      fold("A block is (?:up to )?([0-9x ]+) tiles;");
+      fold("A block is (?:up to )?([0-9x ]+) tiles;"), empty("CPU ([0-9,:/ -]+) holds? nothing\\.");
   for (std::sregex_iterator it(all.begin(), all.end(), legend), end; it != end; ++it)
     read_ids((*it)[2], out.lettered[(*it)[1]]);
   if (std::smatch m; std::regex_search(all, m, fold)) {
@@ -72,6 +73,7 @@ inline PictureNotes read_notes(const std::vector<std::string>& lines) {
     while (in >> word)
       if (word != "x") out.fold.push_back(std::stoll(word));
   }
+  if (std::smatch m; std::regex_search(all, m, empty)) read_ids(m[1], out.empty);
   return out;
 }
 

@@ -162,7 +162,7 @@ TEST_CASE("pictures: uneven and empty tiles") {
         "┌───────┬───────┬───────┬───────┐\n"
         "│CPU 0,1│CPU 2,3│CPU 4,5│CPU 6,7│\n"
         "└───────┴───────┴───────┴───────┘\n");
-  // 5 rows over 4 tiles are 2, 2, 1 and 0 rows: 4, 4, 2 and 0 tenths of the picture, a label each.
+  // 5 rows over 4 tiles are 2, 2, 1 and 0 rows: 4, 4 and 2 tenths of the picture, and devices without any.
   CHECK(render_sharding({5, 5}, grid_4x2(P("x"))) ==
         "┌───────────────────────┐\n"
         "│                       │\n"
@@ -174,11 +174,19 @@ TEST_CASE("pictures: uneven and empty tiles") {
         "│                       │\n"
         "├───────────────────────┤\n"
         "│        CPU 4,5        │\n"
-        "├───────────────────────┤\n"
-        "│        CPU 6,7        │\n"
-        "└───────────────────────┘\n");
-  CHECK(!render_sharding({0, 8}, grid_4x2(P("x", "y"))).empty());
-  CHECK(!render_sharding({3, 0}, grid_4x2(P("x", "y")), {.use_color = true}).empty());
+        "└───────────────────────┘\n"
+        "CPU 6, 7 hold nothing.\n");
+  CHECK(render_sharding({3}, grid_4x2(P(axes("x", "y")))) ==
+        "┌───────┬───────┬───────┐\n"
+        "│ CPU 0 │ CPU 1 │ CPU 2 │\n"
+        "└───────┴───────┴───────┘\n"
+        "CPU 3-7 hold nothing.\n");
+  CHECK(render_sharding({7, 2, 2}, grid_4x2(P(axes("x", "y")))).ends_with("CPU 7 holds nothing.\n"));
+  // Of an empty value there is nothing to draw, whatever cuts it.
+  for (const Shape& shape : {Shape{0, 8}, Shape{3, 0}})
+    for (const PartitionSpec& spec : {P("x", "y"), P("x"), P(none, "y"), P(), P("x", unreduced("y"))})
+      for (const bool color : {false, true})
+        CHECK(render_sharding(shape, grid_4x2(spec), {.use_color = color}) == "CPU 0-7 hold nothing.\n");
 }
 
 TEST_CASE("pictures: no width is too small, no value too wide") {
@@ -199,8 +207,19 @@ TEST_CASE("pictures: a table has every device") {
         "cpu:3   (2:4, :, 3:5)  [2,2,2]      0\n"
         "cpu:4   (4:6, :, 0:3)  [2,2,3]      0\n"
         "cpu:5   (4:6, :, 3:5)  [2,2,2]      0\n"
-        "cpu:6   (6:6, :, 0:3)  [0,2,3]      0\n"
-        "cpu:7   (6:6, :, 3:5)  [0,2,2]      0\n");
+        "cpu:6   (6:6, :, 0:3)  [0,2,3]      empty\n"
+        "cpu:7   (6:6, :, 3:5)  [0,2,2]      empty\n");
+  // Replicas have what another device has too; of empty pieces none has anything.
+  CHECK(sharding_table({3}, grid_4x2(P("x"))) ==
+        "device  index   shard shape  replica\n"
+        "cpu:0   (0:1,)  [1]          0\n"
+        "cpu:1   (0:1,)  [1]          1\n"
+        "cpu:2   (1:2,)  [1]          0\n"
+        "cpu:3   (1:2,)  [1]          1\n"
+        "cpu:4   (2:3,)  [1]          0\n"
+        "cpu:5   (2:3,)  [1]          1\n"
+        "cpu:6   (3:3,)  [0]          empty\n"
+        "cpu:7   (3:3,)  [0]          empty\n");
   CHECK(sharding_table({}, SingleDeviceSharding(Device{2})) ==
         "device  index  shard shape  replica\n"
         "cpu:2   ()     []           0\n");

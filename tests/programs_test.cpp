@@ -190,10 +190,10 @@ TEST_CASE("policies: strict refuses what was not asked for and names the fix") {
     CHECK_NOTHROW(sa::explain(f, a, b));
   }
   CHECK_NOTHROW(sa::explain(f, a, b));
-  CHECK(said.find(
-            "matmul: policy strict refuses an implicit all_gather over {y} of 128 bytes per device for an "
-            "operand f32[8@x,32@y]. Every transfer must be asked for. Cheapest fix: reshard(operand, "
-            "NamedSharding(mesh, P(\"x\"))) before.") == 0);
+  CHECK(said.find("matmul: policy strict refuses an implicit all_gather over {y} of 128 bytes per device for "
+                  "operand 0 of its dot f32[8@x,32@y]. Every transfer must be asked for. Cheapest fix: "
+                  "reshard(operand 0, "
+                  "NamedSharding(mesh, P(\"x\"))) before.") == 0);
   CHECK(with_fix == "all_gather{y} 128");
 }
 

@@ -57,7 +57,13 @@ TEST_CASE("promises: one element, of a type that holds it") {
   CHECK(i.item<std::int64_t>() == 7);
   CHECK(u.item<std::int64_t>() == 7);
   CHECK(sa::array({true}).item<int>() == 1);
-  CHECK(message<sa::DTypeError>([&] { f.item<int>(); }) != "");
+  CHECK(message<sa::DTypeError>([&] { f.item<int>(); }) ==
+        "item: a value of float32 does not fit exactly into int32. A number is read into a type that holds "
+        "every "
+        "one. Say x.item<float>(), or x.astype(int32).item<int>().");
+  CHECK(message<sa::DTypeError>([] {
+          sa::array({7}, sa::int64)[0].item<bool>();
+        }).ends_with("Say x.item<std::int64_t>(), or x.astype(bool_).item<bool>()."));
   CHECK(message<sa::DTypeError>([&] { d.item<float>(); }) != "");
   CHECK(message<sa::DTypeError>([&] { w.item<int>(); }) != "");
   CHECK(message<sa::DTypeError>([&] { w.item<double>(); }) != "");

@@ -67,8 +67,9 @@ class Generator {
   /// A leaf or a sum over leaves.
   int make(const Wanted& w);
   int summed(const Wanted& w);
-  /// A second operand for v, of its dtype: placed and summed alike, or a leaf, or an earlier line.
+  /// A second operand for v, of its dtype: placed and summed alike, or like v, or a leaf, or an earlier line.
   int partner(int v, const Shape& shape, Range r);
+  int like(int v, Range r);
 
   // ---- steps
   void aim(const Aim& a);
@@ -332,7 +333,20 @@ inline int Generator::partner(int v, const Shape& s, Range r) {
   }
   for (int o = static_cast<int>(values_.size()) - 1; o >= 0 && chance(2); o--)
     if (o != v && shape(o) == s && dtype(o) == t && lies_in(o, r)) return o;
+  if (const int c = shape(v) == s && chance(3) ? like(v, r) : -1; c >= 0) return c;
   return leaf(s, t, r);
+}
+/// One number wherever v lies.
+inline int Generator::like(int v, Range r) {
+  const DType t = dtype(v);
+  const double number = is_floating(t)
+                            ? std::clamp(std::round(uniform_between(rng_, r.lo, r.hi) * 16) / 16, r.lo, r.hi)
+                            : static_cast<double>(t == DType::bool_ ? below(2) : 1 + below(3));
+  const Plain one = plain_of({number}, {}, t);
+  return add(
+      "full_like " + number_text(number), {v},
+      [number](std::span<const Array> x) { return full_like(x[0], number); },
+      [one](std::span<const Plain> x) { return plain::broadcast_to(one, x[0].shape); });
 }
 
 }  // namespace shardarray::testing

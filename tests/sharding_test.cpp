@@ -236,10 +236,19 @@ TEST_CASE("sharding: meshes") {
              "devices, at least "
              "one. Use create_device_mesh.",
              ShardingError);
+  CHECK_SAYS(Mesh({{1, 1}, cpu_devices(1)}, {"x", "x"}),
+             "Mesh: axis name 'x' stands twice in ('x', 'x'). Specs find an axis by its name. Rename one, or "
+             "make one "
+             "axis of size 1 of both.",
+             ShardingError);
   CHECK_SAYS(
-      Mesh({{1, 1}, cpu_devices(1)}, {"x", "x"}),
-      "Mesh: axis name 'x' is empty or stands twice in ('x', 'x'). Axis names are distinct. Rename one.",
+      make_mesh({2, 3}, {"x", "x"}, cpu_devices(8)),
+      "make_mesh: axis name 'x' stands twice in ('x', 'x'). Specs find an axis by its name. Rename one, or "
+      "make one axis of size 6 of both.",
       ShardingError);
+  CHECK_SAYS(make_mesh({{"x", 2}, {"", 2}}, cpu_devices(8)),
+             "make_mesh: an axis name is empty in ('x', ''). Specs find an axis by its name. Give it one.",
+             ShardingError);
   CHECK_SAYS(
       Mesh({{2}, {Device{3}, Device{3}}}, {"x"}),
       "Mesh: device cpu:3 stands at positions 0 and 1 of the grid. Every device occurs once. Remove one.",

@@ -186,7 +186,7 @@ TEST_CASE("strict: a refusal has other ways, by bytes, which are what they cost"
   const std::string said = refusal([&] { (void)sa::explain(product, a, b); });
   const std::size_t table = said.find(" Other ways, by bytes:\n");
   REQUIRE_MESSAGE(table != said.npos, said);
-  CHECK(said.find("Cheapest fix: reshard(operand, NamedSharding(mesh, P(\"x\"))) before.") < table);
+  CHECK(said.find("Cheapest fix: reshard(operand 1, NamedSharding(mesh, P(\"x\"))) before.") < table);
   CHECK_MESSAGE(said.find("\n  112 B by all_to_all: reshard(operand 0, NamedSharding(mesh, P(none, \"x\")))",
                           table) != said.npos,
                 said);
@@ -205,8 +205,8 @@ TEST_CASE("strict: where an axis is needed in parts, the fix makes a mesh that h
   const auto sum = [](const Array& v, const Array& w) { return sa::tanh(sa::reshape(v, 4, 32) + w); };
   const std::string said = refusal([&] { (void)sa::explain(sum, a, b); });
   const std::string text =
-      "add: policy strict refuses an implicit exchange over {x} of 64 bytes per device for an operand "
-      "f32[4,32@x]. Every transfer must be asked for. Cheapest fix: reshard(operand, "
+      "add: policy strict refuses an implicit exchange over {x} of 64 bytes per device for operand 1 "
+      "f32[4,32@x]. Every transfer must be asked for. Cheapest fix: reshard(operand 1, "
       "NamedSharding(make_mesh({{\"x1\", 4}, {\"x2\", 2}}, mesh.devices()), P(\"x1\", \"x2\"))) before. The "
       "mesh "
       "needs axis x in parts.";
@@ -230,6 +230,43 @@ TEST_CASE("strict: where an axis is needed in parts, the fix makes a mesh that h
   CHECK(code({{}, {{2, 4}}}, &taken) == made + "P(none, axes(\"x3\", \"x1\")))");
   CHECK(code({{{1, 4}}, {{4, 2}}}, &taken) == "NamedSharding(mesh, P(\"x\", \"x1\"))");
   CHECK(code({{{1, 2}}, {}}, nullptr) == "[{1:2}, {}]");
+}
+
+TEST_CASE("strict: the refusal says which operand it is, and what to do where its function made it") {
+  sa::set_cpu_device_count(8);
+  const sa::Mesh mesh = sa::make_mesh({{"x", 8}});
+  const auto on = [&](const P& p) { return sa::NamedSharding(mesh, p); };
+  const Array a = sa::device_put(numbers({16, 16}), on(P("x")));
+  const auto square = [](const Array& v) { return sa::matmul(v, v); };
+  const std::string said = refusal([&] { (void)sa::explain(square, a); });
+  CHECK_MESSAGE(said.find(" for operand 0 of its dot f32[16@x,16]. ") != said.npos, said);
+  CHECK(said.find("Cheapest fix: reshard(operand 0, NamedSharding(mesh, P(none, \"x\"))) before.") !=
+        said.npos);
+  const auto fixed = [&](const Array& v) { return sa::matmul(sa::reshard(v, on(P(sa::none, "x"))), v); };
+  CHECK(refusal([&] { (void)sa::explain(fixed, a); }).empty());
+  // The median sorts what it takes, along an axis that it has made.
+  const auto middle = [](const Array& v) { return sa::median(v); };
+  const std::string inner = refusal([&] { (void)sa::explain(middle, a); });
+  CHECK_MESSAGE(inner.find("median: policy strict refuses an implicit ") == 0, inner);
+  const auto made = [](const char* function) {
+    return std::string(" If ") + function +
+           " made it, reshard an argument, or allow it: `const policy::auto_ allowed;` around the call.";
+  };
+  CHECK(inner.find(made("median")) != inner.npos);
+  CHECK(said.find(made("matmul")) == said.npos);  // an argument
+  const auto chain = [](const Array& v, const Array& w) { return sa::matmul(sa::tanh(v), sa::tanh(w)); };
+  CHECK(refusal([&] { (void)sa::explain(chain, a, a); }).find(made("matmul")) != said.npos);
+  CHECK(refusal([&] {
+          (void)sa::explain([&](const Array& v) { return sa::median(sa::reshard(v, on(P()))); }, a);
+        }).empty());
+  CHECK(refusal([&] {
+          (void)sa::explain(
+              [](const Array& v) {
+                const sa::policy::auto_ allowed;
+                return sa::median(v);
+              },
+              a);
+        }).empty());
 }
 
 TEST_CASE("strict: collectives are asked for, and what they give") {

@@ -202,14 +202,28 @@ TEST_CASE("tpmap: errors") {
                          "random::key(seed)."));
   const auto two =
       sa::tpmap([](const Tree& t, const Array&) { return t.params.w; }, {.args = {sa::shard, sa::broadcast}});
-  CHECK(contains(error<sa::ShapeError>([&] { two(Tree{{sa::ones({9})}}, 1.0); }),
-                 "Trying to split 9 rows into 8 groups: `0.params.w` f32[9]. "));
+  CHECK(contains(
+      error<sa::ShapeError>([&] { two(Tree{{sa::ones({9})}}, 1.0); }),
+      "Trying to split 9 rows into 8 groups: `0.params.w` f32[9]. The batch size must be a multiple "
+      "of the number of devices or groups. Drop 1 with x[slice(8)], or pad it to 16 rows with pad(x, "
+      "{{0, 7}})."));
+  CHECK(contains(error<sa::ShapeError>([&] {
+                   f(sa::ones({3, 2}));
+                 }),
+                 "Name a number of devices or groups that divides 3, or pad it to 8 rows with pad(x, {{0, "
+                 "5}, {0, 0}})."));
   const auto one = sa::tpmap([](const Array& a, const Array& b) { return a + b; }, {.args = {sa::shard}});
   CHECK(contains(error<sa::TreeError>([&] { one(sa::ones({8}), sa::ones({8})); }),
                  "tpmap: the number of arguments does not match the ones declared in .args (2 != 1)."));
   const auto thru = sa::tpmap(twice_and_sum, {.axis_name = "i", .args = {sa::thru}});
-  CHECK(contains(error<sa::ShapeError>([&] { thru(sa::ones({4})); }),
-                 "tpmap: `0` f32[4] has 4 rows for 8 devices."));
+  CHECK(contains(
+      error<sa::ShapeError>([&] { thru(sa::ones({4})); }),
+      "tpmap: `0` f32[4] has 4 rows for 8 devices. Declared thru, it has one row for each. Give it 8, "
+      "or name 4 in .devices."));
+  CHECK(error<sa::ShapeError>([&] { thru(sa::ones({16})); }).find("Declare it shard: 2 for each.") !=
+        std::string::npos);
+  CHECK(error<sa::ShapeError>([&] { thru(sa::ones({9})); }).find("Take 8 of them with x[slice(8)].") !=
+        std::string::npos);
   const auto fixed = sa::tpmap([](const Tree& t, const Array& x) { return x + t.params.w; },
                                {.args = {sa::fixed, sa::shard}});
   CHECK(contains(error<sa::TreeError>([&] { fixed(Tree{{sa::ones({8})}}, sa::ones({8})); }),

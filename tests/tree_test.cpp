@@ -2,7 +2,9 @@
 #include "shardarray/tree.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
+#include "messages.h"
 #include "shardarray/filter_shard.h"
 #include "shardarray/jit.h"
 #include "shardarray/vmap.h"
@@ -226,6 +228,17 @@ TEST_CASE("tree: trees that differ") {
         "tree_map: tree 1 has no array at `layers[0].bias`, the first tree has one. Every array of the first "
         "tree needs a "
         "partner in the others. Leave it out of the first tree too, with filter().");
+  const auto sum = [](const Array& x, const Array& y) { return x + y; };
+  const auto of_leaf = [](const std::string& e, const char* leaf) {
+    return e.starts_with("add: ") && e.ends_with(fmt::format(" At `{}`.", leaf));
+  };
+  Net<> wide = net(2);
+  wide.layers[1].bias = ones({3});
+  CHECK(of_leaf(
+      testing::message_of<ShapeError>([&] { tree_map([](const Array& x) { return x + ones({2}); }, wide); }),
+      "layers[1].bias"));
+  const Dict two{{"a", 1.0}, {"b", ones({2})}}, three{{"a", 1.0}, {"b", ones({3})}};
+  CHECK(of_leaf(testing::message_of<ShapeError>([&] { tree_map(sum, two, three); }), "b"));
   // the other way round the first tree decides
   CHECK_FALSE(tree_map(first, absent, net(1)).layers[0].bias.has_value());
   // statics may differ: those of the first tree stay

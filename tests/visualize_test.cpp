@@ -63,22 +63,32 @@ struct Case {
 Case random_case(Random& random) {
   constexpr int counts[] = {1, 2, 3, 4, 6, 8, 8, 12, 16, 30, 48, 64, 96, 256};
   Case out;
-  for (int d = pick(random, 0, 5); d > 0; d--) out.shape.push_back(pick(random, 0, 9) * pick(random, 1, 9));
+  for (int d = pick(random, 0, 5); d > 0; d--) out.shape.push_back(pick(random, 0, 9) * pick(random, 1, 99));
   out.devices = layouts::cpu_devices(counts[pick(random, 0, std::size(counts) - 1)]);
   return out;
 }
 
-// Who holds each block of `fold` tiles, row-major: asked of the layout, tile by tile.
-std::vector<Ids> blocks_of(const Layout& layout, std::vector<std::int64_t> fold) {
+// The devices whose piece of a value of `shape` has no elements.
+Ids empty_ids(const Shape& shape, const Sharding& sharding) {
+  Ids out;
+  for (const Device& d : sharding.device_set())
+    if (num_elements(sharding.shard_shape(shape, d)) == 0) out.insert(d.id);
+  return out;
+}
+
+// Who holds each block of `fold` tiles, row-major, but for devices that hold nothing: asked of the layout, tile by tile.
+std::vector<Ids> blocks_of(const Layout& layout, std::vector<std::int64_t> fold, const Ids& empty) {
   const std::size_t rank = static_cast<std::size_t>(layout.rank());
   while (fold.size() < rank) fold.push_back(1);
   const std::size_t added = fold.size() - rank;  // vectors are drawn as one row
   std::map<std::vector<std::int64_t>, Ids> blocks;
   for (int p = 0; p < layout.order()->size(); p++) {
+    const int id = layout.order()->devices()[static_cast<std::size_t>(p)].id;
+    if (empty.contains(id)) continue;
     std::vector<std::int64_t> at;
     for (std::size_t d = 0; d < rank; d++)
       at.push_back(layout.tile_index(static_cast<int>(d), p) / fold[added + d]);
-    blocks[at].insert(layout.order()->devices()[static_cast<std::size_t>(p)].id);
+    blocks[at].insert(id);
   }
   std::vector<Ids> out;
   for (auto& [at, ids] : blocks) out.push_back(ids);
@@ -134,7 +144,7 @@ TEST_CASE("visualize: of more dimensions the last two, once for each piece of th
 }
 
 TEST_CASE("visualize: many tiles are blocks of neighbours, which a line says") {
-  CHECK(render_sharding({1000}, on_line(64, P("x"))) ==
+  CHECK(render_sharding({1024}, on_line(64, P("x"))) ==
         "┌───────┬────────┬─────────┬─────────┬─────────┬─────────┬─────────┬─────────┐\n"
         "│CPU 0-7│CPU 8-15│CPU 16-23│CPU 24-31│CPU 32-39│CPU 40-47│CPU 48-55│CPU 56-63│\n"
         "└───────┴────────┴─────────┴─────────┴─────────┴─────────┴─────────┴─────────┘\n"
@@ -147,6 +157,9 @@ TEST_CASE("visualize: many tiles are blocks of neighbours, which a line says") {
   CHECK(rows.blocks[10] == Ids{40});
   CHECK(render_sharding({82, 2}, on_line(41, P("x")))
             .ends_with("A block is up to 4 x 1 tiles; sharding_table lists each.\n"));
+  // 1000 over 64 are 62 tiles of 16, one of 8 and an empty one: blocks are of those that there are.
+  CHECK(render_sharding({1000}, on_line(64, P("x")))
+            .ends_with("A block is up to 1 x 6 tiles; sharding_table lists each.\nCPU 63 holds nothing.\n"));
   // As many facets as fit on a screen.
   const ReadPicture batch = read_picture(render_sharding({64, 4, 4}, on_line(64, P("x"))));
   CHECK(batch.blocks.size() == 16);
@@ -213,7 +226,7 @@ TEST_CASE("visualize: ids as lists of CPUs") {
 
 TEST_CASE("visualize: any sharding has a picture that names all devices, and is no wider than said") {
   Random random(2026);
-  int folded = 0, lettered = 0, facets = 0;
+  int folded = 0, lettered = 0, facets = 0, partly = 0;
   for (int turn = 0; turn < 1500; turn++) {
     const Case c = random_case(random);
     const int rank = static_cast<int>(c.shape.size());
@@ -231,20 +244,31 @@ TEST_CASE("visualize: any sharding has a picture that names all devices, and is 
     const std::size_t width = static_cast<std::size_t>(std::max(20, options.max_width));
     REQUIRE(widest_line(text) <= width);
     const ReadPicture read = read_picture(text);
-    REQUIRE(read.blocks == blocks_of(*layout_of(sharding, rank), read.notes.fold));
-    CHECK((read.captions.size() > 0) == (rank > 2));
+    const Ids empty = empty_ids(c.shape, sharding);
+    REQUIRE(read.notes.empty == empty);
+    REQUIRE(read.blocks == blocks_of(*layout_of(sharding, rank), read.notes.fold, empty));
+    CHECK((read.captions.size() > 0) == (rank > 2 && num_elements(c.shape) > 0));
+    partly += !empty.empty() && num_elements(c.shape) > 0;
     folded += !read.notes.fold.empty();
     lettered += !read.notes.lettered.empty();
     facets += read.captions.size() > 1;
     options.use_color = true;
     const std::string colored = render_sharding(c.shape, sharding, options);
     REQUIRE(widest_line(colored) <= width);
-    REQUIRE(read_colored(colored) == all_ids(c.count()));
-    CHECK(lines_of(sharding_table(c.shape, sharding)).size() == c.devices.size() + 1);
+    Ids named = read_colored(colored);
+    named.insert(empty.begin(), empty.end());
+    REQUIRE(named == all_ids(c.count()));
+    const std::vector<std::string> rows = lines_of(sharding_table(c.shape, sharding));
+    CHECK(rows.size() == c.devices.size() + 1);
+    Ids said;
+    for (const std::string& row : rows)
+      if (row.ends_with(" empty")) read_ids(row.substr(4, row.find(' ') - 4), said);
+    CHECK(said == empty);
   }
   CHECK(folded > 100);
   CHECK(lettered > 0);
   CHECK(facets > 100);
+  CHECK(partly > 100);
 }
 
 TEST_CASE("visualize: what differs between two shardings") {
@@ -378,6 +402,35 @@ TEST_CASE("visualize: what differs between two arrays") {
              ShapeError);
   CHECK_THROWS_AS(jit([](const Array& a) {
                     visualize_diff(a, a);
+                    return a;
+                  })(x),
+                  TraceError);
+}
+
+TEST_CASE("visualize: what differs between an array and a sharding") {
+  set_cpu_device_count(8);
+  const Mesh mesh = make_mesh({{"x", 8}});
+  const Array x = device_put(ones({8, 3}, float64), NamedSharding(mesh, P("x")));
+  const NamedSharding named(mesh, P(none, "x"));
+  const Sharding wanted[] = {named, NamedSharding(mesh, P()), SingleDeviceSharding(devices()[3]),
+                             PositionalSharding(devices()).reshape({8, 1})};
+  for (const Sharding& to : wanted) {
+    Printed out;
+    visualize_diff(x, to);
+    CHECK(out.text() == render_diff({8, 3}, x.sharding(), to, float64));
+  }
+  Printed out;
+  visualize_diff(x * 2, named);  // any spelling, and what is pending
+  CHECK(out.text() == render_diff({8, 3}, x.sharding(), named, float64));
+  CHECK(x.sharding() == Sharding(NamedSharding(mesh, P("x"))));
+  const int line = __LINE__ + 2;
+  try {
+    visualize_diff(x, PositionalSharding(devices()));
+    FAIL("nothing was thrown");
+  } catch (const ShardingError& e) { CHECK(e.where().line == line); }
+  CHECK_THROWS_AS(visualize_diff(Array(), named), Error);
+  CHECK_THROWS_AS(jit([&](const Array& a) {
+                    visualize_diff(a, named);
                     return a;
                   })(x),
                   TraceError);

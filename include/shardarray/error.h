@@ -28,6 +28,11 @@ class SHARDARRAY_API Error : public std::runtime_error {
     const std::string all = what();
     return all.substr(0, all.size() - detail::with_place("", where_).size());
   }
+  /// Says in front of its place which leaf of a tree it is about.
+  void add_path(const std::string& path) {
+    const std::string said = text() + " At `" + path + "`.";
+    static_cast<std::runtime_error&>(*this) = std::runtime_error(detail::with_place(said, where_));
+  }
   /// Gives it the place `w`, if it has none.
   void add_place(Where w) {
     if (where_.line || !w.line) return;

@@ -46,7 +46,8 @@ struct NpzOptions {
   /// default is 4 GiB. What is only stored counts nothing: it is as long as the file.
   std::int64_t max_bytes = std::int64_t{1} << 32;
 };
-/// The arrays of a .npz file by their names (without `.npy`), each as load_npy gives it. Members are stored or
+/// The arrays of a .npz file by their names (without `.npy`), each as load_npy gives it: `load_npz(path).at("x")` (a map's `[]` makes
+/// an absent array where the file has none of that name). Members are stored or
 /// deflated, checksums are checked. Throws IoError also for what is no archive of .npy files, and for archives that are
 /// damaged, encrypted, of several parts, have two members of one name or bytes that two members share; TreeError when
 /// `shardings` names an array that the file does not have.

@@ -117,9 +117,9 @@ template <class F, class... A, bool aux_allowed> struct LossVerdict<F, std::tupl
 /// The arguments of a function under new names, while they are derived by.
 template <class... A> class Variables {
  public:
-  /// Only arguments at `chosen` become variables.
-  Variables(std::tuple<A...> args, std::span<const int> chosen)
-      : args_(std::move(args)), open_(primals(args_, chosen)) {
+  /// Only arguments at `chosen` become variables, of the public `function`.
+  Variables(std::tuple<A...> args, std::span<const int> chosen, const char* function)
+      : args_(std::move(args)), open_(primals(args_, chosen), function) {
     std::size_t i = 0;
     auto rename = [&](Array& a, const Path&) {
       const Array& v = open_.variables()[i++];
@@ -162,7 +162,7 @@ auto differentiate(std::index_sequence<Slot...>, std::span<const int> argnums, c
   const void* const tags[] = {&type_tag<A>...};
   const void* const wanted[] = {&type_tag<std::tuple_element_t<Slot, Args>>...};
   check_argnums(argnums, tags, wanted, function);
-  const Variables<A...> variables(std::move(args), argnums);
+  const Variables<A...> variables(std::move(args), argnums, function);
   auto value = std::apply(f, variables.args());
   core::Arrays gradients;
   if constexpr (std::same_as<decltype(value), Array>)
@@ -283,7 +283,7 @@ auto push_tangents(const F& f, std::tuple<A...> args, const std::tuple<A...>& ta
     i++;
   });
   const auto positions = every_position(args);
-  const Variables<A...> variables(std::move(args), positions);
+  const Variables<A...> variables(std::move(args), positions, "jvp");
   auto value = std::apply(f, variables.args());
   auto tangent = value;
   set_slots(tangent, variables.open().push(slots(value), given));
@@ -296,7 +296,7 @@ template <class R, class... A> class Pullback {
  public:
   template <class F> Pullback(const F& f, std::tuple<A...> args) {
     const auto positions = every_position(args);
-    variables_ = std::make_shared<const Variables<A...>>(std::move(args), positions);
+    variables_ = std::make_shared<const Variables<A...>>(std::move(args), positions, "vjp");
     value_ = std::make_shared<const R>(std::apply(f, variables_->args()));
     variables_->open().linearize(slots(*value_));
   }

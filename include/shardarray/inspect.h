@@ -23,4 +23,11 @@ SHARDARRAY_API void visualize_array_sharding(const Array& x, const VisualizeOpti
 /// Throws ShapeError unless they have one shape, TraceError inside a trace, Error for an absent array.
 SHARDARRAY_API void visualize_diff(const Array& from, const Array& to, Where w = Where::here());
 
+/// The same of where `from` lies and where `to` would have it (evaluates `from`; moves nothing).
+///
+///     sa::visualize_diff(x, sa::NamedSharding(mesh, sa::P("x")));
+///
+/// Throws ShardingError for a sharding that does not fit the rank, TraceError inside a trace, Error for an absent array.
+SHARDARRAY_API void visualize_diff(const Array& from, const Sharding& to, Where w = Where::here());
+
 }  // namespace shardarray

@@ -84,10 +84,10 @@ class Jacobian : public PlacedCall<Jacobian<F, Reverse, At>> {
   template <class... A> auto derived(Where w, std::tuple<A...> args) const {
     using In = std::tuple_element_t<At, std::tuple<A...>>;
     const int chosen[] = {static_cast<int>(At)};
-    const Variables<A...> variables(std::move(args), chosen);
+    constexpr const char* name = Reverse ? "jacrev" : "jacfwd";
+    const Variables<A...> variables(std::move(args), chosen, name);
     const auto value = std::apply(f_, variables.args());
-    const core::Arrays all =
-        core::jacobian(variables.open(), slots(value), Reverse, Reverse ? "jacrev" : "jacfwd", w);
+    const core::Arrays all = core::jacobian(variables.open(), slots(value), Reverse, name, w);
     const std::size_t count = variables.open().variables().size();
     std::size_t first = 0;
     return jacobian_tree<In>(value, [&] {
@@ -103,7 +103,7 @@ template <class R, class... A> class LinearFunction {
  public:
   template <class F> LinearFunction(const F& f, std::tuple<A...> args) {
     const auto positions = every_position(args);
-    variables_ = std::make_shared<const Variables<A...>>(std::move(args), positions);
+    variables_ = std::make_shared<const Variables<A...>>(std::move(args), positions, "linearize");
     value_ = std::make_shared<const R>(std::apply(f, variables_->args()));
     variables_->open().linearize(slots(*value_));
   }

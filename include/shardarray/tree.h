@@ -398,8 +398,8 @@ struct tree_map_fn {
       constexpr bool takes = std::is_invocable_r_v<Array, F&, const Array&, array_of<More>...>;
       static_assert(takes, "tree_map: the function must take one Array of each tree and return an Array");
       if constexpr (takes && sizeof...(More) == 0)
-        each_leaf(t, [&](Array& a, const Path&) {
-          if (a.has_value()) a = f(std::as_const(a));
+        each_leaf(t, [&](Array& a, const Path& p) {
+          if (a.has_value()) a = at_path(p, [&] { return f(std::as_const(a)); });
         });
       else if constexpr (takes) {
         Structure s = structure(t, false);
@@ -410,10 +410,10 @@ struct tree_map_fn {
           if (!a.has_value()) return;
           for (std::size_t j = 0; j < others.size(); j++)
             if (!others[j][at].has_value()) throw_missing_leaf(p, j + 1, "tree_map");
-          a = [&]<std::size_t... J>(std::index_sequence<J...>) {
+          const auto fs = [&]<std::size_t... J>(std::index_sequence<J...>) {
             return f(std::as_const(a), others[J][at]...);
-          }
-          (std::index_sequence_for<More...>{});
+          };
+          a = at_path(p, [&]() -> Array { return fs(std::index_sequence_for<More...>{}); });
         });
       }
     }
@@ -439,7 +439,7 @@ struct combine_fn {
 };
 }  // namespace detail
 /// `tree_map(f, t, others...)`: f(leaf of t, leaves of the others at the same place) everywhere; statics and absent leaves are those
-/// of `t`. Throws TreeError with the path where another tree has other sizes or keys, or lacks the leaf.
+/// of `t`. Throws TreeError with the path where another tree has other sizes or keys, or lacks the leaf; what f throws, with the path.
 inline constexpr detail::PlacedFunction<detail::tree_map_fn> tree_map{};
 /// Same structure, statics, shapes, dtypes and values (NaN equals nothing). Reads the arrays.
 template <class T> [[nodiscard]] bool tree_equal(const T& a, const T& b, Where w = Where::here()) {

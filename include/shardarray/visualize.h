@@ -39,6 +39,7 @@ struct VisualizeOptions {
 ///                            └─────────┘  └─────────┘
 ///
 /// Every device is named, more than 8 in a block by runs: `0-15`, every fourth as `0-28:4`, of every 16 the first 4 as `0-51:4/16`.
+/// Only what exists is drawn: a line below names the devices whose tile is empty, and an empty value has no boxes.
 /// Where there are too many tiles to label each, neighbours are one block, which a line below says; `sharding_table` lists every
 /// tile. Where the devices of a block are too many for it, it has a letter, and a line below names them. Throws Error for options
 /// out of range, ShardingError for a sharding that does not fit the rank, ShapeError for a shape that no array has.
@@ -51,8 +52,8 @@ struct VisualizeOptions {
 SHARDARRAY_API void visualize_sharding(const Shape& shape, const Sharding& sharding,
                                        const VisualizeOptions& options = {}, Where w = Where::here());
 
-/// A table for values of any rank, one row per device: device, index, shape of its piece, replica id, and of a value that is a sum
-/// over some axes (P(unreduced(...))) which summand. Throws ShardingError for a
+/// A table for values of any rank, one row per device: device, index, shape of its piece, replica id (`empty` where the piece is: such
+/// pieces are no replicas), and of a value that is a sum over some axes (P(unreduced(...))) which summand. Throws ShardingError for a
 /// sharding that does not fit the rank.
 [[nodiscard]] SHARDARRAY_API std::string sharding_table(const Shape& shape, const Sharding& sharding,
                                                         Where w = Where::here());

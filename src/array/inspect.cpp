@@ -47,4 +47,9 @@ void visualize_diff(const Array& from, const Array& to, Where w) {
   visualize_diff(from.shape(), from.sharding(), to.sharding(), to.dtype());
 }
 
+void visualize_diff(const Array& from, const Sharding& to, Where w) {
+  const Site site(w, "visualize_diff");
+  visualize_diff(from.shape(), from.sharding(), to, from.dtype());
+}
+
 }  // namespace shardarray

@@ -106,6 +106,25 @@ bool holds(DType to, DType from) {
   return false;
 }
 
+// The type that item() reads all values of t into.
+const char* name_in_cpp(DType t) {
+  switch (t) {
+    case DType::bool_: return "bool";
+    case DType::int8: return "std::int8_t";
+    case DType::int16: return "std::int16_t";
+    case DType::int32: return "int";
+    case DType::int64: return "std::int64_t";
+    case DType::uint8: return "std::uint8_t";
+    case DType::uint16: return "std::uint16_t";
+    case DType::uint32: return "unsigned";
+    case DType::uint64: return "std::uint64_t";
+    case DType::float64: return "double";
+    case DType::complex64: return "std::complex<float>";
+    case DType::complex128: return "std::complex<double>";
+    default: return "float";
+  }
+}
+
 template <class To, class From> void convert_all(const std::byte* from, To* to, std::size_t n) {
   for (std::size_t k = 0; k < n; k++) {
     From x;
@@ -208,9 +227,13 @@ void ShardedArray::read(void* to, DType wanted, std::int64_t elements, const cha
         fmt::format("{}: {} has {} elements, one was expected. Index it first, or use to_vector.", what,
                     to_string(t), num_elements(t.shape)));
   if (what == std::string_view("item") && !holds(wanted, t.dtype))
-    throw DTypeError(fmt::format(
-        "item: a value of {} does not fit exactly into {}. Ask for a wider type, or cast with astype.",
-        name(t.dtype), name(wanted)));
+    throw DTypeError(
+        fmt::format("item: a value of {} does not fit exactly into {}. A number is read into a type that "
+                    "holds every one. "
+                    "Say x.item<{}>(), or {}.astype({}).item<{}>().",
+                    name(t.dtype), name(wanted), name_in_cpp(t.dtype),
+                    is_complex(t.dtype) && !is_complex(wanted) ? "real(x)" : "x",
+                    wanted == DType::bool_ ? "bool_" : name(wanted), name_in_cpp(wanted)));
   if (is_complex(t.dtype) && !is_complex(wanted) && wanted != DType::bool_)
     throw DTypeError(fmt::format(
         "{}: {} has imaginary parts, {} has no place for them. They are not dropped where an array is read. "

@@ -78,8 +78,7 @@ int LocalValues::transfer_to(int part, const Layout* to, const MoveReason& why) 
   t.where = why.where;
   LocalStep s{-1, -1, {part}, {}};
   if (t.kind != TransferKind::slice && t.kind != TransferKind::none) {
-    if (!why.asked && why.by.modes->policy == Policy::strict)
-      refuse_transfer(t, from, *to, in_.mesh, why.others ? (*why.others)() : "");
+    if (!why.asked && why.by.modes->policy == Policy::strict) refuse_transfer(t, from, *to, in_.mesh, why);
     s.transfer = static_cast<int>(p_.transfers.size());
     p_.transfers.push_back(std::move(t));
   }

@@ -1,6 +1,7 @@
 // The values of a partition while it grows, and copies of them in other places.
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@ struct MoveReason {
   bool asked;                  ///< the program asks for it, so that policy strict does not refuse it
   /// What else `by` could be given, as lines; null: nothing else. Asked for where policy strict refuses.
   const Text* others = nullptr;
+  std::optional<std::size_t> operand = {};  ///< of `by`; none: `by` is a constraint or the end of the program
+  const FlatNode* maker = nullptr;          ///< of that operand
 };
 
 class LocalValues {

@@ -79,16 +79,21 @@ class Partitioner {
   bool is_anywhere(int v) const { return making_of(v) == Making::anywhere; }
 
   // Flat value v in `layout`: as it is, made there, or moved.
-  int require(int v, const Layout* layout, const Text& reason, const FlatNode& by, bool asked,
-              const Text* others = nullptr) {
-    asked |= at(asked_, v);
-    const MoveReason why{reason, by, line_of(by), asked, others};
-    if (making_of(v) != Making::once)
-      return adds_nothing(v, layout) ? make(v, layout, by, asked)
-                                     : values_.move(make(v, whole_sums(layout), by, asked), layout, why);
+  int require(int v, const Layout* layout, const MoveReason& why) {
+    if (making_of(v) != Making::once) {
+      const auto made = [&](const Layout* l) { return make(v, l, why.by, why.asked); };
+      return adds_nothing(v, layout) ? made(layout) : values_.move(made(whole_sums(layout)), layout, why);
+    }
     std::vector<const Layout*>& all = at(needed_, v);
     if (std::ranges::find(all, layout) == all.end()) all.push_back(layout);
     return values_.move(at(p_.of_value, v), layout, why);
+  }
+  int require_operand(const FlatNode& n, std::size_t k, const Layout* layout, bool asked,
+                      const Text* others) {
+    const int v = n.in[k], maker = at(g_.producer, v);
+    const Text reason = [&] { return needed_as(n, k, layout); };
+    return require(v, layout,
+                   {reason, n, line_of(n), asked || at(asked_, v), others, k, &at(g_.nodes, maker)});
   }
 
   // Whether each device may have the whole of what is free as its part of `layout`: of a sum only where that is zero.
@@ -117,11 +122,8 @@ class Partitioner {
       throw InternalError(fmt::format(
           "partition: {} would be one part of a sum on every device. Please report this.", n.op->name));
     LocalStep s{node, -1, {}, {}};
-    for (std::size_t k = 0; k < n.in.size(); k++) {
-      const Layout* needed = layout_of_operand(at(rules_, node), k, *layout);
-      s.in.push_back(require(
-          n.in[k], needed, [&] { return needed_as(n, k, needed); }, n, asked));
-    }
+    for (std::size_t k = 0; k < n.in.size(); k++)
+      s.in.push_back(require_operand(n, k, layout_of_operand(at(rules_, node), k, *layout), asked, nullptr));
     for (std::size_t k = 0; k < n.out_types.size(); k++) {
       s.out.push_back(values_.add(n.out_types[k], layout, static_cast<int>(p_.steps.size())));
       made_[{n.first_out + static_cast<int>(k), layout}] = s.out.back();
@@ -144,8 +146,8 @@ class Partitioner {
     if (n.op->form == Form::constraint) {
       const Layout* to = n.attrs->hi.empty() ? constraint_layout(n, in_.order)
                                              : to_layout(sub_axes_, at(preferences_.dims, n.first_out));
-      at(p_.of_value, n.first_out) = require(
-          n.in[0], to, [] { return "asked for by a sharding constraint"; }, n, true);
+      at(p_.of_value, n.first_out) =
+          require(n.in[0], to, {[] { return "asked for by a sharding constraint"; }, n, line_of(n), true});
       return;
     }
     if (n.op->trait == Trait::asked && at(p_.of_value, n.in[0]) >= 0) {
@@ -189,8 +191,8 @@ class Partitioner {
     LocalStep s{i, -1, {}, {}};
     for (int v : n.in)
       if (v == n.in[0] || !is_anywhere(v)) s.in.push_back(part_of(v, n));
-    const int step = static_cast<int>(p_.steps.size());
-    s.out = {values_.add(n.out_types[0], at(p_.values, s.in[0]).layout, step)};
+    const Layout* l = at(p_.values, s.in[0]).layout;
+    s.out = {values_.add(n.out_types[0], l, static_cast<int>(p_.steps.size()))};
     at(p_.of_value, n.first_out) = s.out[0];
     p_.steps.push_back(std::move(s));
   }
@@ -339,8 +341,7 @@ class Partitioner {
     LocalStep s{i, -1, {}, {}};
     work_ += d.cost - d.moved;
     for (std::size_t k = 0; k < n.in.size(); k++)
-      s.in.push_back(require(
-          n.in[k], d.in[k], [&] { return needed_as(n, k, d.in[k]); }, n, false, others));
+      s.in.push_back(require_operand(n, k, d.in[k], false, others));
     if (n.op->windows) fetch_windows(i, d, s);
     if (n.op->boxes && cut_factor(at(rules_, i), d.assignment, Role::halo))
       s.transfer = add_transfer(i, d, halo_transfer(n, d.in, d.out[0]));
@@ -455,9 +456,8 @@ class Partitioner {
     const bool is_partial = now && !now->unreduced().empty();
     const Layout* to = asked ? asked : now ? now : preferred(v);
     if (!asked && is_partial && !may_leave_partial(source, in_)) {
-      const SubAxisDims& preference = at(preferences_.dims, v);
-      const bool wants = !std::ranges::all_of(preference, std::ranges::empty);
-      to = wants ? to_layout(sub_axes_, preference) : whole_sums(now);
+      const SubAxisDims& wanted = at(preferences_.dims, v);
+      to = std::ranges::all_of(wanted, std::ranges::empty) ? whole_sums(now) : to_layout(sub_axes_, wanted);
     }
     const auto reason = [&]() -> std::string {
       return is_partial   ? fmt::format("partial sums over {} leave {}",
@@ -466,7 +466,7 @@ class Partitioner {
              : in_.is_run ? "the next step needs what is carried where this one found it"
                           : "asked for as a result";
     };
-    return require(v, to, reason, by, !in_.is_run || !now);
+    return require(v, to, {reason, by, line_of(by), !in_.is_run || !now || at(asked_, v)});
   }
 
   FlatGraph& g_;

@@ -9,6 +9,14 @@ namespace shardarray {
 // The function that the user called, or what has none.
 static std::string asked_by(const Transfer& t) { return t.where.function ? t.where.function : t.op; }
 
+// A function that is not its op may have made the operand itself, so that its caller has no name for it.
+static std::string about_maker(const MoveReason& why, const std::string& function) {
+  if (!why.operand || why.maker->op->form == Form::leaf || function == why.by.op->name) return "";
+  return fmt::format(
+      " If {} made it, reshard an argument, or allow it: `const policy::auto_ allowed;` around the call.",
+      function);
+}
+
 // What is said of axes that the advice cuts.
 static std::string about_parts(const ShardingCode& code) {
   if (code.in_parts.empty()) return "";
@@ -21,15 +29,18 @@ static std::string ways_text(const std::string& others) {
 }
 
 void refuse_transfer(const Transfer& t, const LocalValue& moved, const Layout& to, const Mesh* mesh,
-                     const std::string& others) {
+                     const MoveReason& why) {
   const detail::RecordedSite site(t.where);
+  const std::string function = asked_by(t);
+  std::string operand = why.operand ? fmt::format("operand {}", *why.operand) : "operand", of;
+  if (why.operand && function != why.by.op->name) of = fmt::format(" of its {}", why.by.op->name);
   const ShardingCode code = sharding_code(to, mesh);
   throw ShardingError(fmt::format(
-      "{}: policy strict refuses an implicit {} over {} of {} bytes per device for an operand {}. "
-      "Every transfer must be asked for. Cheapest fix: reshard(operand, {}) before.{}{}",
-      asked_by(t), name(t.kind), axis_names(t.axes, to.order(), mesh), t.bytes,
-      type_string(moved.type.dtype, moved.type.shape, *moved.layout, mesh), code.text, about_parts(code),
-      ways_text(others)));
+      "{}: policy strict refuses an implicit {} over {} of {} bytes per device for {}{} {}. Every transfer "
+      "must be asked for. Cheapest fix: reshard({}, {}) before.{}{}{}",
+      function, name(t.kind), axis_names(t.axes, to.order(), mesh), t.bytes, operand, of,
+      type_string(moved.type.dtype, moved.type.shape, *moved.layout, mesh), operand, code.text,
+      about_parts(code), about_maker(why, function), ways_text(why.others ? (*why.others)() : "")));
 }
 
 void refuse_boxes(const Transfer& t, const Type& made, const Layout& to, const Mesh* mesh,

@@ -1,13 +1,13 @@
 // What policy strict says to a transfer that nobody asked for. Throws ShardingError.
 #pragma once
-#include "compile/passes.h"
+#include "compile/local_values.h"
 
 namespace shardarray {
 
-/// `moved` comes over as a whole, to `to`; `others`: what else would do, as lines.
+/// `moved` comes over as a whole, to `to`.
 [[noreturn]] void refuse_transfer(const Transfer& t, const LocalValue& moved, const Layout& to,
-                                  const Mesh* mesh, const std::string& others);
-/// A result of type `made`, in `to`, has parts that come over.
+                                  const Mesh* mesh, const MoveReason& why);
+/// A result of type `made`, in `to`, has parts that come over; `others`: what else would do, as lines.
 [[noreturn]] void refuse_boxes(const Transfer& t, const Type& made, const Layout& to, const Mesh* mesh,
                                const std::string& others);
 

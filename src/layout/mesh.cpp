@@ -30,6 +30,22 @@ std::string entry_string(const SpecEntry& e) {
   return tuple_of(items);
 }
 
+void check_axis_names(const char* function, const std::vector<std::string>& names, const Shape& sizes) {
+  for (std::size_t k = 0; k < names.size(); k++) {
+    if (names[k].empty())
+      throw ShardingError(
+          fmt::format("{}: an axis name is empty in ({}). Specs find an axis by its name. Give it one.",
+                      function, quoted_list(names)));
+    const auto first =
+        static_cast<std::size_t>(std::find(names.begin(), names.end(), names[k]) - names.begin());
+    if (first < k)
+      throw ShardingError(fmt::format(
+          "{}: axis name '{}' stands twice in ({}). Specs find an axis by its name. Rename one, or "
+          "make one axis of size {} of both.",
+          function, names[k], quoted_list(names), mul_sizes(sizes[first], sizes[k])));
+  }
+}
+
 void check_grid(const DeviceGrid& grid, const std::vector<std::string>& names) {
   if (grid.shape.size() != names.size())
     throw ShardingError(
@@ -41,12 +57,7 @@ void check_grid(const DeviceGrid& grid, const std::vector<std::string>& names) {
         fmt::format("Mesh: a grid of shape {} with {} devices. The sizes must multiply to the number of "
                     "devices, at least one. Use create_device_mesh.",
                     to_string(grid.shape), grid.devices.size()));
-  for (std::size_t k = 0; k < names.size(); k++)
-    if (names[k].empty() || std::find(names.begin(), names.begin() + k, names[k]) != names.begin() + k)
-      throw ShardingError(fmt::format(
-          "Mesh: axis name '{}' is empty or stands twice in ({}). Axis names are distinct. Rename "
-          "one.",
-          names[k], quoted_list(names)));
+  check_axis_names("Mesh", names, grid.shape);
   for (std::size_t k = 0; k < grid.devices.size(); k++) {
     const auto first =
         std::find(grid.devices.begin(), grid.devices.end(), grid.devices[k]) - grid.devices.begin();
@@ -142,6 +153,7 @@ Mesh make_mesh(const std::vector<std::pair<std::string, std::int64_t>>& axes, st
     names.push_back(axis);
     shape.push_back(size);
   }
+  check_axis_names("make_mesh", names, shape);
   if (all.empty()) all = devices();
   const std::int64_t wanted = elements_or_most(shape);
   if (wanted > static_cast<std::int64_t>(all.size()))

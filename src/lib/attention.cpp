@@ -392,7 +392,13 @@ MultiheadAttention::Heads MultiheadAttention::project(const Array& query, const 
         fmt::format("{}: queries {}, keys {}, values {}. They are [T, size], [S, size] and [S, size]. "
                     "Batch with vmap.",
                     function, to_string(q), to_string(k), to_string(v)));
-  auto heads = [&](const Linear& projection, const Array& x) {
+  auto heads = [&](const Linear& projection, const Array& x, const char* what) {
+    if (const Type& of_weight = type_of(projection.weight, function);
+        of_weight.shape.size() == 2 && of_weight.shape[1] != type_of(x).shape[1])
+      throw ShapeError(fmt::format(
+          "{}: {} {}, their projection takes the size {}. The last dimension is that size. Give them "
+          "it, or make the layer for {}.",
+          function, what, to_string(type_of(x)), of_weight.shape[1], type_of(x).shape[1]));
     const Array y = vmap(projection)(x);
     const Shape& shape = type_of(y).shape;
     if (num_heads < 1 || shape[1] % num_heads != 0)
@@ -402,7 +408,8 @@ MultiheadAttention::Heads MultiheadAttention::project(const Array& query, const 
                       function, num_heads, shape[1]));
     return reshape(y, {shape[0], num_heads, shape[1] / num_heads});
   };
-  return {heads(query_proj, query), heads(key_proj, key), heads(value_proj, value)};
+  return {heads(query_proj, query, "queries"), heads(key_proj, key, "keys"),
+          heads(value_proj, value, "values")};
 }
 
 Array MultiheadAttention::attend(const Heads& before, const Heads& heads,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lib/nn_example.h"
 #include "ops/windows.h"
 #include "shardarray/nn/convolution.h"
 #include "shardarray/random.h"
@@ -57,14 +58,9 @@ Layer made_layer(const char* name, std::size_t dims, std::int64_t in, std::int64
   return r;
 }
 
-void need_example(const char* layer, const Array& x, std::size_t dims) {
-  const Type& t = type_of(x, layer);
-  if (t.shape.size() != dims + 1)
-    throw ShapeError(fmt::format(
-        "{}: x is {}. A layer takes one example of rank {}: channels and {} spatial dimensions. Batch with "
-        "vmap(model)(x).",
-        layer, to_string(t), dims + 1, dims));
-}
+constexpr const char* conv_names[] = {"nn::Conv1d", "nn::Conv2d", "nn::Conv3d"};
+constexpr const char* transposed_names[] = {"nn::ConvTranspose1d", "nn::ConvTranspose2d",
+                                            "nn::ConvTranspose3d"};
 
 /// Fields may come from a file, or from the user's hands: throws ShapeError for lists that do not belong to the dimensions, and for numbers
 /// with which there is no convolution.
@@ -78,6 +74,21 @@ template <class Layer> void check_fields(const char* name, const Layer& l, std::
         "dimensions. Lists have a number for each, and strides, dilations and groups are at least "
         "1. Correct them.",
         name, to_string(l.stride), to_string(l.dilation), to_string(l.kernel_size), l.groups, dims));
+}
+
+/// Throws ShapeError for another rank, and for other channels than the weight's: shard_map gives a layer a part of both.
+template <class Layer> void need_input(const char* name, const Layer& l, const Array& x, std::size_t dims) {
+  need_example(name, x, dims);
+  check_fields(name, l, dims);
+  const Type &t = type_of(x), &of_weight = type_of(l.weight, name);
+  if (of_weight.shape.size() != dims + 2) return;
+  const std::int64_t channels = mul_sizes(of_weight.shape[1], l.groups);
+  if (t.shape[0] == channels) return;
+  throw ShapeError(fmt::format(
+      "{}: x is {}, the weight {} for {} channels. The first dimension has the channels. {}.", name,
+      to_string(t), to_string(of_weight), channels,
+      t.shape.back() == channels ? "Move them there with moveaxis(x, -1, 0)"
+                                 : fmt::format("Give x that many, or make the layer for {}", t.shape[0])));
 }
 
 /// One example by a kernel, with a bias.
@@ -129,33 +140,36 @@ template <class Layer> windows::Widths transposed_widths(const char* name, const
 template <int dims>
 Conv<dims> Conv<dims>::init(std::int64_t in_channels, std::int64_t out_channels, const Shape& kernel_size,
                             const Array& key, const ConvLayerOptions& o, Where w) {
-  const Site site(w, "nn::Conv");
-  return made_layer<Conv<dims>>("nn::Conv", dims, in_channels, out_channels, kernel_size, key, o);
+  constexpr const char* name = conv_names[dims - 1];
+  const Site site(w, name);
+  return made_layer<Conv<dims>>(name, dims, in_channels, out_channels, kernel_size, key, o);
 }
 
 template <int dims> Array Conv<dims>::operator()(const Array& x, Where w) const {
-  const Site site(w, "nn::Conv");
-  need_example("nn::Conv", x, dims);
-  check_fields("nn::Conv", *this, dims);
+  constexpr const char* name = conv_names[dims - 1];
+  const Site site(w, name);
+  need_input(name, *this, x, dims);
   ConvOptions o{
       .window_strides = stride, .padding = padding, .rhs_dilation = dilation, .feature_group_count = groups};
-  if (padding_mode == PaddingMode::zeros) return layer_conv(x, weight, bias, o);
-  o.padding = Padding();
-  const PadMode mode = padding_mode == PaddingMode::reflect     ? PadMode::reflect
-                       : padding_mode == PaddingMode::replicate ? PadMode::edge
-                                                                : PadMode::wrap;
-  return layer_conv(padded_example(x,
-                                   windows::widths_of("nn::Conv", padding, spatial_sizes(x),
-                                                      reaches_of_kernel(kernel_size, dilation), stride),
-                                   mode),
-                    weight, bias, o);
+  const Shape reaches = reaches_of_kernel(kernel_size, dilation);
+  Array wide = x;
+  if (padding_mode != PaddingMode::zeros) {
+    o.padding = Padding();
+    const PadMode mode = padding_mode == PaddingMode::reflect     ? PadMode::reflect
+                         : padding_mode == PaddingMode::replicate ? PadMode::edge
+                                                                  : PadMode::wrap;
+    wide = padded_example(x, windows::widths_of(name, padding, spatial_sizes(x), reaches, stride), mode);
+  }
+  Array y = layer_conv(wide, weight, bias, o);
+  need_windows(name, x, y, reaches);
+  return y;
 }
 
 template <int dims>
 ConvTranspose<dims> ConvTranspose<dims>::init(std::int64_t in_channels, std::int64_t out_channels,
                                               const Shape& kernel_size, const Array& key,
                                               const ConvTransposeLayerOptions& o, Where w) {
-  constexpr const char* name = "nn::ConvTranspose";
+  constexpr const char* name = transposed_names[dims - 1];
   const Site site(w, name);
   auto r = made_layer<ConvTranspose<dims>>(name, dims, in_channels, out_channels, kernel_size, key, o);
   r.output_padding =
@@ -186,10 +200,9 @@ ConvTranspose<dims> ConvTranspose<dims>::init(std::int64_t in_channels, std::int
 }
 
 template <int dims> Array ConvTranspose<dims>::operator()(const Array& x, Where w) const {
-  constexpr const char* name = "nn::ConvTranspose";
+  constexpr const char* name = transposed_names[dims - 1];
   const Site site(w, name);
-  need_example(name, x, dims);
-  check_fields(name, *this, dims);
+  need_input(name, *this, x, dims);
   if (output_padding.size() != dims)
     throw ShapeError(
         fmt::format("{}: output_padding {} of {} spatial dimensions. It has a number for each. "

@@ -3,12 +3,20 @@
 
 #include <algorithm>
 
+#include "lib/nn_example.h"
 #include "ops/windows.h"
 #include "shardarray/nn/pooling.h"
 
 namespace shardarray::nn {
 
 namespace {
+
+constexpr const char* max_pool_names[] = {"nn::MaxPool1d", "nn::MaxPool2d", "nn::MaxPool3d"};
+constexpr const char* avg_pool_names[] = {"nn::AvgPool1d", "nn::AvgPool2d", "nn::AvgPool3d"};
+constexpr const char* adaptive_max_names[] = {"nn::AdaptiveMaxPool1d", "nn::AdaptiveMaxPool2d",
+                                              "nn::AdaptiveMaxPool3d"};
+constexpr const char* adaptive_avg_names[] = {"nn::AdaptiveAvgPool1d", "nn::AdaptiveAvgPool2d",
+                                              "nn::AdaptiveAvgPool3d"};
 
 /// Sizes, strides and padding as the functions take them, for one example of `dims` spatial dimensions.
 struct PoolLayer {
@@ -17,12 +25,8 @@ struct PoolLayer {
 };
 template <class Layer>
 PoolLayer pool_layer(const char* name, const Layer& l, const Array& x, std::size_t dims) {
-  const Type& t = type_of(x, name);
-  if (t.shape.size() != dims + 1)
-    throw ShapeError(fmt::format(
-        "{}: x is {}. A layer takes one example of rank {}: channels and {} spatial dimensions. Batch with "
-        "vmap(model)(x).",
-        name, to_string(t), dims + 1, dims));
+  need_example(name, x, dims);
+  const Type& t = type_of(x);
   const Shape sizes(t.shape.begin() + 1, t.shape.end()),
       window = windows::per_dimension(name, "kernel_size", l.kernel_size, dims),
       stride = windows::per_dimension(name, "stride", l.stride, dims);
@@ -46,38 +50,48 @@ Shape target_of(const Shape& given, int dims) {
   return given.size() == 1 ? Shape::filled(static_cast<std::size_t>(dims), given[0]) : given;
 }
 
-void need_target(const char* name, const Array& x, const Shape& target, int dims) {
-  const Type& t = type_of(x, name);
-  if (t.shape.size() != static_cast<std::size_t>(dims) + 1 || target.size() != static_cast<std::size_t>(dims))
-    throw ShapeError(
-        fmt::format("{}: x is {}, the target {}. A layer takes one example: channels and {} spatial "
-                    "dimensions, with a target "
-                    "size for each, or one for all. Batch with vmap(model)(x).",
-                    name, to_string(t), to_string(target), dims));
+void need_target(const char* name, const Array& x, const Shape& target, std::size_t dims) {
+  need_example(name, x, dims);
+  const Type& t = type_of(x);
+  bool fits = target.size() == dims;
+  for (std::size_t d = 0; fits && d < dims; d++) fits = target[d] >= 1 && target[d] <= t.shape[d + 1];
+  if (!fits)
+    throw ShapeError(fmt::format(
+        "{}: x is {}, the target {}. There is a target size for each of {} spatial dimensions, or "
+        "one for all, from 1 to its own. Correct target_shape.",
+        name, to_string(t), to_string(target), dims));
 }
 
 }  // namespace
 
 template <int dims> Array MaxPool<dims>::operator()(const Array& x, Where w) const {
-  const Site site(w, "nn::MaxPool");
-  const PoolLayer l = pool_layer("nn::MaxPool", *this, x, dims);
-  return max_pool(x, l.window, l.options);
+  constexpr const char* name = max_pool_names[dims - 1];
+  const Site site(w, name);
+  const PoolLayer l = pool_layer(name, *this, x, dims);
+  Array y = max_pool(x, l.window, l.options);
+  need_windows(name, x, y, l.window);
+  return y;
 }
 template <int dims> Array AvgPool<dims>::operator()(const Array& x, Where w) const {
-  const Site site(w, "nn::AvgPool");
-  const PoolLayer l = pool_layer("nn::AvgPool", *this, x, dims);
-  return avg_pool(x, l.window, {.strides = l.options.strides, .padding = l.options.padding});
+  constexpr const char* name = avg_pool_names[dims - 1];
+  const Site site(w, name);
+  const PoolLayer l = pool_layer(name, *this, x, dims);
+  Array y = avg_pool(x, l.window, {.strides = l.options.strides, .padding = l.options.padding});
+  need_windows(name, x, y, l.window);
+  return y;
 }
 template <int dims> Array AdaptiveMaxPool<dims>::operator()(const Array& x, Where w) const {
-  const Site site(w, "nn::AdaptiveMaxPool");
+  constexpr const char* name = adaptive_max_names[dims - 1];
+  const Site site(w, name);
   const Shape target = target_of(target_shape, dims);
-  need_target("nn::AdaptiveMaxPool", x, target, dims);
+  need_target(name, x, target, dims);
   return adaptive_max_pool(x, target);
 }
 template <int dims> Array AdaptiveAvgPool<dims>::operator()(const Array& x, Where w) const {
-  const Site site(w, "nn::AdaptiveAvgPool");
+  constexpr const char* name = adaptive_avg_names[dims - 1];
+  const Site site(w, name);
   const Shape target = target_of(target_shape, dims);
-  need_target("nn::AdaptiveAvgPool", x, target, dims);
+  need_target(name, x, target, dims);
   return adaptive_avg_pool(x, target);
 }
 

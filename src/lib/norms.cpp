@@ -3,6 +3,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "ops/api.h"
 
 namespace shardarray::nn {
@@ -27,11 +29,13 @@ void need_sizes(const Shape& shape, const char* function) {
 
 void need_shape(const Array& x, const Shape& shape, const char* function) {
   const Type& t = type_of(x, function);
-  if (t.shape != shape)
-    throw ShapeError(
-        fmt::format("{}: x is {}, the layer's shape {}. A call takes one example of that shape. Batch with "
-                    "vmap(layer)(x).",
-                    function, to_string(t), to_string(shape)));
+  if (t.shape == shape) return;
+  const bool is_batch =
+      t.shape.size() > shape.size() && std::equal(shape.begin(), shape.end(), t.shape.end() - shape.size());
+  throw ShapeError(fmt::format(
+      "{}: x is {}, the layer's shape {}. A call takes one example of that shape. {}.", function,
+      to_string(t), to_string(shape),
+      is_batch ? "Batch with vmap(layer)(x)" : "Give x that shape, or make the layer for that of x"));
 }
 
 Array normalised(const Array& x, const AxisSet& axes, double eps) {

@@ -25,6 +25,13 @@ static std::string leaf_text(const std::string& path, const Array& a) {
   return path.empty() ? to_string(type_of(a)) : fmt::format("`{}` {}", path, to_string(type_of(a)));
 }
 
+// What makes so many rows of zeros behind those of x: pad(x, {{0, 7}, {0, 0}}).
+static std::string padding_text(const Array& x, std::int64_t rows) {
+  std::string text = fmt::format("pad(x, {{{{0, {}}}", rows);
+  for (std::int64_t d = 1; d < x.ndim(); d++) text += ", {0, 0}";
+  return text + "})";
+}
+
 static std::int64_t leading(const Array& a, const std::string& path, const char* function) {
   if (a.ndim() == 0)
     throw ShapeError(
@@ -84,9 +91,11 @@ Array split_leading(const Array& a, std::int64_t n, const Path& path, const char
   if (rows % n != 0)
     throw ShapeError(
         fmt::format("{}: Trying to split {} rows into {} groups: {}. The batch size must be a multiple of "
-                    "the number of devices or "
-                    "groups. Pad it to {} rows, or drop {}.",
-                    function, rows, n, leaf_text(path.text(), a), (rows / n + 1) * n, rows % n));
+                    "the number of devices or groups. {}, or pad it to {} rows with {}.",
+                    function, rows, n, leaf_text(path.text(), a),
+                    rows < n ? fmt::format("Name a number of devices or groups that divides {}", rows)
+                             : fmt::format("Drop {} with x[slice({})]", rows % n, rows - rows % n),
+                    add_sizes(rows, n - rows % n), padding_text(a, n - rows % n)));
   Shape shape = a.shape();
   shape[0] = rows / n;
   shape.insert(0, n);
@@ -112,11 +121,13 @@ Array tpmap_argument(const Array& a, ArgType type, std::int64_t devices, const P
     case ArgType::rng: return random::split(a, devices);
     case ArgType::thru:
       if (const std::int64_t rows = leading(a, path.text(), "tpmap"); rows != devices)
-        throw ShapeError(
-            fmt::format("tpmap: {} has {} rows for {} devices. Declared thru, it has one row for each. "
-                        "Declare it shard, or give "
-                        "{} .devices.",
-                        leaf_text(path.text(), a), rows, devices, rows));
+        throw ShapeError(fmt::format(
+            "tpmap: {} has {} rows for {} devices. Declared thru, it has one row for each. {}.",
+            leaf_text(path.text(), a), rows, devices,
+            rows > 0 && rows % devices == 0 ? fmt::format("Declare it shard: {} for each", rows / devices)
+            : rows > devices ? fmt::format("Take {} of them with x[slice({})]", devices, devices)
+            : rows > 0       ? fmt::format("Give it {}, or name {} in .devices", devices, rows)
+                             : fmt::format("Give it {}", devices)));
       return a;
     case ArgType::fixed: break;
   }

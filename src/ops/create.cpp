@@ -100,6 +100,16 @@ static void check_range(DType dtype, bool is_zero) {
     throw DTypeError("arange: bool. A range is of numbers. Compare a range of int32 instead.");
   if (is_zero) throw ShapeError("arange: step 0. It would never reach the end. Give a step that is not 0.");
 }
+[[noreturn]] static void refuse_range_value(const std::string& v, DType dtype, const char* rule,
+                                            const char* wide) {
+  throw DTypeError(fmt::format("arange: the value {} does not fit into {}. {}. Say arange(..., {}).", v,
+                               name(dtype), rule, wide));
+}
+// Of a whole number between -2^64 and 2^64.
+static std::int64_t word_of(double v) {
+  const auto size = static_cast<std::uint64_t>(std::abs(v));
+  return static_cast<std::int64_t>(v < 0 ? 0 - size : size);
+}
 Array arange_fn::floats(double start, double stop, double step, DType dtype, Where w) const {
   const Site site(w, "arange");
   check_range(dtype, step == 0);
@@ -108,7 +118,20 @@ Array arange_fn::floats(double start, double stop, double step, DType dtype, Whe
     throw ShapeError(
         fmt::format("arange: {} to {} by {}. The number of elements must be finite. Give finite bounds.",
                     start, stop, step));
-  return api::created(progression(static_cast<std::int64_t>(std::max(0.0, count)), start, step, dtype));
+  const auto n = static_cast<std::int64_t>(std::max(0.0, count));
+  if (!is_integer(dtype) || n == 0) return api::created(progression(n, start, step, dtype));
+  const double first = std::trunc(start), by = std::trunc(step);
+  const double last = first + by * static_cast<double>(n - 1), low = std::min(first, last),
+               high = std::max(first, last);
+  for (const double v : {first, last}) {
+    const bool is_word = v >= -0x1p63 && v < 0x1p64;
+    if (!is_word || !primitive::is_value(dtype, word_of(v), v >= 0x1p63))
+      refuse_range_value(fmt::format("{}", v), dtype, "A range has values of its dtype, and none wraps",
+                         low >= -0x1p63 && high < 0x1p63 ? "int64"
+                         : low >= 0 && high < 0x1p64     ? "uint64"
+                                                         : "float64");
+  }
+  return api::created(progression(n, word_of(first), n == 1 ? 0 : word_of(by), dtype));
 }
 Array arange_fn::integers(std::int64_t start, std::int64_t stop, std::int64_t step, DType dtype,
                           Where w) const {
@@ -124,10 +147,10 @@ Array arange_fn::integers(std::int64_t start, std::int64_t stop, std::int64_t st
   check_type({{n}, dtype}, "arange");
   for (const std::int64_t v : {start, last})
     if (n > 0 && !primitive::is_value(dtype, v, false))
-      throw DTypeError(fmt::format(
-          "arange: the value {} does not fit into {}. Whole numbers give int32 unless a dtype is named. Say "
-          "arange(..., int64).",
-          v, name(dtype)));
+      refuse_range_value(std::to_string(v), dtype,
+                         dtype == DType::int32 ? "Whole numbers give int32 unless a dtype is named"
+                                               : "A range has values of its dtype, and none wraps",
+                         "int64");
   if (start == 0 && step == 1) return api::created(primitive::iota({n}, 0, dtype));
   return api::created(progression(n, start, step, dtype));
 }

@@ -57,7 +57,9 @@ struct Differentiation::State {
   }
 };
 
-Differentiation::Differentiation(std::span<const Array> primals) : state_(std::make_unique<State>()) {
+Differentiation::Differentiation(std::span<const Array> primals, const char* function)
+    : state_(std::make_unique<State>()) {
+  const Site site({}, function);
   state_->oldest = next_sequence();
   state_->open.emplace(state_->oldest);
   for (const Array& a : primals)  // a variable of its own: two renamings of one array cannot be confused

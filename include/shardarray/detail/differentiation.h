@@ -16,8 +16,8 @@ using Arrays = std::vector<Array>;
 /// used and destroyed on any thread.
 class SHARDARRAY_API Differentiation {
  public:
-  /// Absent entries stay absent.
-  explicit Differentiation(std::span<const Array> primals);
+  /// Absent entries stay absent. Errors name `function`.
+  Differentiation(std::span<const Array> primals, const char* function);
   ~Differentiation();
   Differentiation(const Differentiation&) = delete;
   Differentiation& operator=(const Differentiation&) = delete;

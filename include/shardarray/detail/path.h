@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "shardarray/export.h"
+#include "shardarray/error.h"
 
 namespace shardarray {
 
@@ -23,6 +23,12 @@ struct SHARDARRAY_API Path {
 };
 
 namespace detail {
+
+/// f(), whose errors name the place.
+template <class F> auto at_path(const Path& path, const F& f) try { return f(); } catch (Error& error) {
+  if (const std::string text = path.text(); !text.empty()) error.add_path(text);
+  throw;
+}
 
 template <class Signature> class FunctionRef;
 /// A function that outlives the call it is given to: no allocation, no copy.

@@ -38,7 +38,8 @@ template <int dims> struct SHARDARRAY_API Conv {
   [[nodiscard]] static Conv init(std::int64_t in_channels, std::int64_t out_channels,
                                  const Shape& kernel_size, const Array& key, const ConvLayerOptions& o = {},
                                  Where w = Where::here());
-  /// [in, spatial..] -> [out, windows..]. Throws ShapeError for another rank, and as conv_general_dilated.
+  /// [in, spatial..] -> [out, windows..]. Throws ShapeError for another rank, other channels and where no window fits (Equinox: an
+  /// empty result), and as conv_general_dilated.
   [[nodiscard]] Array operator()(const Array& x, Where w = Where::here()) const;
 };
 using Conv1d = Conv<1>;
@@ -76,7 +77,7 @@ template <int dims> struct SHARDARRAY_API ConvTranspose {
   [[nodiscard]] static ConvTranspose init(std::int64_t in_channels, std::int64_t out_channels,
                                           const Shape& kernel_size, const Array& key,
                                           const ConvTransposeLayerOptions& o = {}, Where w = Where::here());
-  /// [in, spatial..] -> [out, spatial..]. Throws ShapeError for another rank, and as conv_general_dilated.
+  /// [in, spatial..] -> [out, spatial..]. Throws ShapeError for another rank and other channels, and as conv_general_dilated.
   [[nodiscard]] Array operator()(const Array& x, Where w = Where::here()) const;
 };
 using ConvTranspose1d = ConvTranspose<1>;

@@ -5,7 +5,7 @@
 namespace shardarray::nn {
 
 // [channels, spatial..] -> [channels, windows..]. Lists have a number for each spatial dimension, or one for all. Throw ShapeError for another
-// rank and for more padding than the window has elements, and as max_pool.
+// rank, for more padding than the window has elements and where no window fits (Equinox: an empty result), and as max_pool.
 
 /// The largest element of each window.
 template <int dims> struct SHARDARRAY_API MaxPool {

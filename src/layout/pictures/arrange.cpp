@@ -58,7 +58,7 @@ class GridMaker {
     const double down = static_cast<double>(blocks.is_flat ? blocks.columns().size : blocks.rows().size);
     const double across = blocks.is_flat ? 1 : static_cast<double>(blocks.columns().size);
     // A value much wider than high may be wider than an int: blocks end at the largest width anyway.
-    across_ = std::floor(height_ * (down == 0 ? 1.0 : across / down));
+    across_ = std::floor(height_ * (across / down));
   }
 
   BlockGrid facet(std::int64_t k, LabelForm form) const {
@@ -162,7 +162,9 @@ Arrangement finest(const Layout& layout, const std::vector<BlockDim>& start, con
 
 Arrangement arrange_blocks(const Shape& shape, const Layout& layout, const VisualizeOptions& options,
                            int width) {
-  Arrangement out = finest(layout, block_dims(shape, layout), options, width);
+  const std::vector<BlockDim> dims = block_dims(shape, layout);
+  if (Blocks all = make_blocks(layout, dims); all.ids.empty()) return {std::move(all), {}, {}};
+  Arrangement out = finest(layout, dims, options, width);
   if (!options.use_color.value_or(false)) return out;
   const std::vector<std::string> styles = block_styles(out.blocks.ids.size(), options.color_map);
   std::size_t next = 0;

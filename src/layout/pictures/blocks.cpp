@@ -15,6 +15,11 @@ namespace {
 // A picture of more rows is folded to one that a screen shows.
 constexpr std::int64_t most_rows = 40, folded_rows = 20, most_facets = 16;
 
+// Tiles are ceil-sized, so the last ones may be empty.
+std::int64_t filled_tiles(std::int64_t size, std::int64_t tiles) {
+  return size == 0 ? 0 : ceil_div(size, ceil_div(size, tiles));
+}
+
 // Folds leading dimensions, the one of most blocks first, until there are few facets.
 void fold_facets(std::span<BlockDim> leading) {
   const auto by_count = [](const BlockDim& a, const BlockDim& b) { return a.count() < b.count(); };
@@ -38,8 +43,6 @@ IndexRange BlockDim::range(std::int64_t block) const {
 double BlockDim::share(std::int64_t block) const {
   const IndexRange held = range(block);
   if (held.whole) return 1;
-  if (size == 0)
-    return static_cast<double>(std::min(fold, tiles - block * fold)) / static_cast<double>(tiles);
   return static_cast<double>(held.stop - held.start) / static_cast<double>(size);
 }
 
@@ -75,7 +78,7 @@ std::string Blocks::fold_text() const {
 std::vector<BlockDim> block_dims(const Shape& shape, const Layout& layout) {
   std::vector<BlockDim> dims;
   for (std::size_t d = shape.size(); d < 2; d++) dims.emplace_back();
-  for (int d = 0; d < layout.rank(); d++) dims.push_back({shape[d], layout.tiles(d)});
+  for (int d = 0; d < layout.rank(); d++) dims.push_back({shape[d], filled_tiles(shape[d], layout.tiles(d))});
   BlockDim& rows = dims[dims.size() - 2];
   if (rows.tiles > most_rows)
     while (rows.count() > folded_rows) rows.fold_more();
@@ -91,16 +94,21 @@ Blocks make_blocks(const Layout& layout, std::vector<BlockDim> dims) {
   out.is_flat = layout.rank() < 2;
   std::int64_t count = 1;
   std::vector<std::int64_t> block_of(devices.size(), 0);
+  std::vector<bool> is_empty(devices.size(), false);
   const std::size_t added = out.dims.size() - static_cast<std::size_t>(layout.rank());
   for (std::size_t d = added; d < out.dims.size(); d++) {
     const std::vector<std::int64_t> tile = tile_indices(layout, static_cast<int>(d - added));
-    for (std::size_t p = 0; p < devices.size(); p++)
+    for (std::size_t p = 0; p < devices.size(); p++) {
       block_of[p] = block_of[p] * out.dims[d].count() + tile[p] / out.dims[d].fold;
+      if (tile[p] >= out.dims[d].tiles) is_empty[p] = true;
+    }
     count *= out.dims[d].count();
   }
   out.ids.resize(static_cast<std::size_t>(count));
-  for (std::size_t p = 0; p < devices.size(); p++) out.ids[block_of[p]].push_back(devices[p].id);
+  for (std::size_t p = 0; p < devices.size(); p++)
+    (is_empty[p] ? out.empty_ids : out.ids[block_of[p]]).push_back(devices[p].id);
   for (std::vector<int>& ids : out.ids) std::sort(ids.begin(), ids.end());
+  std::sort(out.empty_ids.begin(), out.empty_ids.end());
   return out;
 }
 

@@ -10,23 +10,24 @@
 
 namespace shardarray {
 
-/// One dimension of a picture. Every `fold` tiles are a block; the last one may have fewer.
+/// One dimension of a picture: its tiles that hold something. Every `fold` of them are a block; the last one may have fewer.
 struct BlockDim {
   std::int64_t size = 1, tiles = 1, fold = 1;
   std::int64_t count() const { return ceil_div(tiles, fold); }
   /// What the block holds.
   IndexRange range(std::int64_t block) const;
-  /// Its share of the dimension; where that is empty, its share of the tiles.
+  /// Its share of the dimension.
   double share(std::int64_t block) const;
   /// More tiles to a block: by as little as a divisor of all tiles allows, at most twice as many.
   void fold_more();
 };
 
-/// All blocks of a value.
+/// All blocks of a value; an empty value has none.
 struct Blocks {
   std::string platform;               ///< of the devices
   std::vector<BlockDim> dims;         ///< the last two are drawn; vectors and scalars are one row
   std::vector<std::vector<int>> ids;  ///< of the devices that hold a block, ascending; row-major
+  std::vector<int> empty_ids;         ///< of the devices whose tile is empty, ascending
   bool is_flat = false;               ///< a vector or a scalar
 
   const BlockDim& rows() const { return dims[dims.size() - 2]; }

@@ -88,9 +88,12 @@ std::string render_sharding(const Shape& shape, const Sharding& sharding, const 
   const Arrangement arranged = arrange_blocks(shape, layout, options, width);
   std::string out = facets_text(captioned_facets(arranged, width), width);
   std::vector<std::string> notes = arranged.notes;
-  if (!layout.unreduced().empty())
+  if (!layout.unreduced().empty() && !arranged.facets.empty())
     notes.push_back(fmt::format("The value is the sum over {}: each of these devices holds a summand.",
                                 axis_names(layout.unreduced(), layout.order(), mesh_of(sharding))));
+  if (const std::vector<int>& ids = arranged.blocks.empty_ids; !ids.empty())
+    notes.push_back(fmt::format("{} {} {} nothing.", upper_case(arranged.blocks.platform), id_runs(ids, ", "),
+                                ids.size() == 1 ? "holds" : "hold"));
   if (const auto by_process = devices_by_process(layout.order()->devices()); by_process.size() > 1) {
     constexpr std::size_t most_named = 16;
     std::vector<std::string> each;

@@ -16,8 +16,9 @@ std::string sharding_table(const Shape& shape, const Sharding& sharding, Where w
   if (has_summands) rows[0].push_back("summand");
   if (has_processes) rows[0].push_back("process");
   for (const auto& [device, index] : sharding.devices_indices_map(shape)) {
-    rows.push_back({to_string(device), to_string(index), to_string(sharding.shard_shape(shape, device)),
-                    std::to_string(replicas[rows.size() - 1])});
+    const Shape piece = sharding.shard_shape(shape, device);
+    rows.push_back({to_string(device), to_string(index), to_string(piece),
+                    num_elements(piece) == 0 ? "empty" : std::to_string(replicas[rows.size() - 1])});
     if (has_summands)
       rows.back().push_back(std::to_string(summand_index(layout, layout.order()->position(device))));
     if (has_processes) rows.back().push_back(std::to_string(device.process_index));

@@ -5,8 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 
 #include "shardarray/error.h"
 
@@ -53,6 +55,44 @@ void FileReader::read(std::uint64_t at, void* to, std::size_t bytes) const {
            "A file must not be shortened while it is read. Read it when it is complete.");
     done += static_cast<std::size_t>(n);
   }
+}
+
+namespace {
+
+struct FileKind {
+  const char* name;  // null: none that is known
+  const char* read_it;
+};
+
+// Of a file of `size` bytes that begins like this.
+FileKind kind_of(std::string_view start, std::uint64_t size) {
+  constexpr std::size_t length_bytes = 8;
+  std::uint64_t length = 0;
+  std::memcpy(&length, start.data(), std::min(start.size(), length_bytes));
+  const bool is_text = std::all_of(start.begin(), start.end(), [](char c) {
+    return (c >= ' ' && c <= '~') || c == '\n' || c == '\r' || c == '\t';
+  });
+  if (start.starts_with("PK\3\4") || start.starts_with("PK\5\6"))
+    return start.find(".npy") == start.npos
+               ? FileKind{"zip archive", "If PyTorch wrote it, let it save safetensors."}
+               : FileKind{".npz archive", "Read it with load_npz()."};
+  if (start.starts_with("\x93NUMPY")) return {".npy file", "Read it with load_npy()."};
+  if (start.size() > length_bytes && start[length_bytes] == '{' && length <= size - length_bytes)
+    return {"safetensors file", "Read it with load_safetensors(), a tree with load()."};
+  if (is_text && !start.empty()) return {"text file", "If it is a table, read it with data::load_csv()."};
+  return {nullptr, nullptr};
+}
+
+}  // namespace
+
+void FileReader::refuse_other_kind(const char* own, const char* rule) const {
+  std::string start(std::min<std::uint64_t>(size_, 512), '\0');
+  read(0, start.data(), start.size());
+  const FileKind kind = kind_of(start, size_);
+  const std::string_view name = kind.name ? kind.name : own, wanted = own;
+  const bool are_archives = name.ends_with("archive") && wanted.ends_with("archive");
+  if (name != wanted && !are_archives)
+    fail(fmt::format("looks like a {}", kind.name), fmt::format("{} {}", rule, kind.read_it).c_str());
 }
 
 }  // namespace shardarray::files

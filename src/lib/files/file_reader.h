@@ -25,6 +25,9 @@ class FileReader {
   [[noreturn]] void fail(const std::string& what, const char* rule_and_remedy) const {
     files::fail(function_, path_, what, rule_and_remedy);
   }
+  /// Throws IoError where it begins like a file that another function reads: `own` is the kind that is wanted (`.npy file`), `rule`
+  /// what such a file is.
+  void refuse_other_kind(const char* own, const char* rule) const;
   const char* function() const { return function_; }
   const std::string& path() const { return path_; }
 

@@ -146,10 +146,12 @@ NpyHeader read_npy_header(const FileReader& file, const std::string& name, std::
   unsigned char start[12];
   demand(10);
   fill(std::as_writable_bytes(std::span(start, 10)));
-  if (std::memcmp(start, magic.data(), magic.size()) != 0)
+  if (std::memcmp(start, magic.data(), magic.size()) != 0) {
+    if (name.empty()) file.refuse_other_kind(".npy file", "A .npy file begins with `\\x93NUMPY`.");
     file.fail(fmt::format("{}begins with `{}`", prefix,
                           shown({reinterpret_cast<const char*>(start), magic.size()})),
               "A .npy file begins with `\\x93NUMPY`. Check which kind of file it is.");
+  }
   const unsigned major = start[6], minor = start[7];
   if (major < 1 || major > 3 || minor != 0)
     file.fail(fmt::format("{}is of version {}.{} of the format", prefix, major, minor),

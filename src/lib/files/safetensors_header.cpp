@@ -189,9 +189,11 @@ SafetensorsHeader read_safetensors_header(const FileReader& file) {
               "A safetensors file begins with 8 bytes of a length. Fetch the file again.");
   std::uint64_t length = 0;
   file.read(0, &length, before);
-  if (length > most_header_bytes || length > file.size() - before)
+  if (length > most_header_bytes || length > file.size() - before) {
+    file.refuse_other_kind("safetensors file", "A safetensors file begins with the length of its header.");
     file.fail(fmt::format("has a header of {} bytes in a file of {}", length, file.size()),
               "The header lies in the file, and has at most 100 MB. Fetch the file again.");
+  }
   std::string text(length, '\0');
   file.read(before, text.data(), text.size());
   SafetensorsHeader header;

@@ -83,6 +83,21 @@ bool is_value_of(const StaticValue& v, std::string_view text) {
       function, path, what));
 }
 
+// The first that are stored and have no place in the tree: what is missing may be there by another name.
+template <class Stored, class Leaves, class Text>
+std::string instead_of_it(const Stored& stored, const Leaves& leaves, const Text& text) {
+  std::set<std::string> wanted{tree_mark};
+  for (const auto& [path, leaf] : leaves) wanted.insert(path);
+  constexpr std::size_t most = 4;
+  std::string list;
+  std::size_t count = 0;
+  for (const auto& [name, value] : stored)
+    if (!wanted.contains(name) && count++ < most)
+      list +=
+          fmt::format("{}`{}` {}", count == 1 ? "; instead the file has " : ", ", shown(name), text(value));
+  return count > most ? fmt::format("{} and {} more", list, count - most) : list;
+}
+
 }  // namespace
 
 void check_paths(const char* function, const SavedTree& tree) {
@@ -104,7 +119,9 @@ void check_arrays(const char* function, const std::string& path, std::map<std::s
   for (const auto& [name, array] : tree.arrays) {
     const auto entry = stored.find(name);
     if (entry == stored.end())
-      differs(function, path, fmt::format("`{}` {} is missing", shown(name), to_string(type_of(*array))));
+      differs(function, path,
+              fmt::format("`{}` {} is missing{}", shown(name), to_string(type_of(*array)),
+                          instead_of_it(stored, tree.arrays, [](const Type& t) { return to_string(t); })));
     const Type &there = entry->second, &here = type_of(*array);
     const std::string text = fmt::format(
         "{}: {}: `{}` is {} in the file and {} in the tree. Every leaf keeps its shape and dtype. ", function,
@@ -133,7 +150,10 @@ std::vector<std::string> values_of(const char* function, const std::string& file
   for (const auto& [path, value] : tree.statics) {
     const auto text = metadata.find(path);
     if (text == metadata.end())
-      differs(function, file, fmt::format("`{}`, {}, is missing", shown(path), to_string(value)));
+      differs(
+          function, file,
+          fmt::format("`{}`, {}, is missing{}", shown(path), to_string(value),
+                      instead_of_it(metadata, tree.statics, [](const std::string& t) { return shown(t); })));
     const auto bytes = bytes_of_text(value, text->second);
     if (!bytes)
       differs(function, file,

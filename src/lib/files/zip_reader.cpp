@@ -56,7 +56,10 @@ Directory find_directory(const FileReader& file) {
   while (p != tail.npos &&
          Numbers(std::string_view(tail).substr(p + 20)).next(2) != tail.size() - p - end_bytes)
     p = p == 0 ? tail.npos : tail.rfind("PK\5\6", p - 1);
-  if (p == tail.npos) file.fail("has no directory at its end", whole_archive);
+  if (p == tail.npos) {
+    file.refuse_other_kind(".npz archive", "A .npz file is an archive of .npy files.");
+    file.fail("has no directory at its end", whole_archive);
+  }
   Numbers n(std::string_view(tail).substr(p + 4));
   std::uint64_t disks = n.next(2) + n.next(2), here = n.next(2);
   Directory d;
