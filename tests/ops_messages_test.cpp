@@ -115,6 +115,9 @@ TEST_CASE("messages: what cannot be computed is said in the name of the function
 
 TEST_CASE("messages: axes and reductions") {
   const Array x = in({2, 3});
+  CHECK(message<ShapeError>([&] { expand_dims(x, 7); }) ==
+        "expand_dims: axis 7 is out of bounds for [2,3] and its result of rank 3. Axes count in the result, "
+        "from 0, or from -1 at the end. Give one that it has.");
   CHECK(message<ShapeError>([&] { sum(x, 2); }) ==
         "sum: axis 2 is out of bounds for shape [2,3] of rank 2. Axes count from 0, or from -1 at the end. "
         "Give one that the array has.");

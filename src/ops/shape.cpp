@@ -220,6 +220,13 @@ Array expand_dims_fn::operator()(const Array& x, const AxisSet& axes, Where w) c
   const Site site(w, "expand_dims");
   const Shape& shape = type_of(x, "expand_dims").shape;
   Shape result = Shape::filled(shape.size() + axes.axes.size(), 0);
+  const auto rank = static_cast<std::int64_t>(result.size());
+  for (const std::int64_t a : axes.axes)
+    if (a < -rank || a >= rank)
+      throw ShapeError(fmt::format(
+          "expand_dims: axis {} is out of bounds for {} and its result of rank {}. Axes count in the "
+          "result, from 0, or from -1 at the end. Give one that it has.",
+          a, to_string(shape), rank));
   for (std::int64_t a : api::axes_of("expand_dims", axes.axes, result))
     result[static_cast<std::size_t>(a)] = 1;
   const std::int64_t* next = shape.begin();
