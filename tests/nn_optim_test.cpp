@@ -139,6 +139,13 @@ TEST_CASE("nn: what is refused, and trees") {
   CHECK(tree_paths(nn::MLP<>::init(2, 2, 4, 1, key)) ==
         std::vector<std::string>{"layers[0].weight", "layers[0].bias", "layers[1].weight", "layers[1].bias"});
   CHECK(tree_leaves(nn::Linear::init(3, 2, key, {.use_bias = false})).size() == 1);
+  const Array keys = random::split(key, 3);
+  const std::string not_one = ": accepts a single key, but was given u32[3,2].";
+  CHECK(
+      text_of([&] { static_cast<void>(nn::Linear::init(3, 2, keys)); }).starts_with("nn::Linear" + not_one));
+  CHECK(text_of([&] {
+          static_cast<void>(nn::MLP<>::init(2, 2, 4, 1, keys));
+        }).starts_with("nn::MLP" + not_one));
   CHECK(text_of([&] {
           layer(zeros({5, 3}));
         }) ==

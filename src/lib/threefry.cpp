@@ -20,12 +20,12 @@ void check_key(const Array& key, const char* function) {
   const Type& t = type_of(key, function);
   if (t.dtype != DType::uint32)
     throw DTypeError(fmt::format("{}: the key is {}. A key is u32[2]. Make one with random::key(seed).",
-                                 function, to_string(t)));
+                                 current_function(function), to_string(t)));
   if (t.shape != Shape{2})
     throw ShapeError(
         fmt::format("{}: accepts a single key, but was given {}. A key is u32[2]. Index the array of keys, "
                     "or map over it with vmap.",
-                    function, to_string(t)));
+                    current_function(function), to_string(t)));
 }
 
 Arrays words_of(const Array& key, const Array& high, const Array& low) {
