@@ -27,7 +27,7 @@ const char* instead_of_reading(std::string_view what) {
 }
 
 void check_readable(Node* n, const char* what) {
-  what = called_function(what);
+  what = current_function(what);
   if (const char* const donor = n->donor()) refuse_donated(what, handle(n), donor);
   if (n->op->form != Form::leaf || n->evaluated()) return;
   if (trace_state().is_open(n->trace))

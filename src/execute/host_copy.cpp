@@ -13,6 +13,7 @@
 #include "execute/evaluate.h"
 #include "execute/host_stream.h"
 #include "execute/memory_for.h"
+#include "graph/trace_state.h"
 #include "layout/spelling.h"
 #include "runtime/devices.h"
 #include "runtime/processes.h"
@@ -112,7 +113,7 @@ static void check_addressable(const Value& v, const Type& t, const Instances& he
         "{}: {} has a part on {}, which is of process {}; this is process {}. A process reads what its own "
         "devices hold. Read addressable_shards() in each process, or make it whole in all of them first: "
         "device_put(x, PositionalSharding(devices()).replicate()).",
-        called_function("read"), to_string(t), to_string(devices[p]), devices[p].process_index,
+        current_function("read"), to_string(t), to_string(devices[p]), devices[p].process_index,
         process_index()));
   }
 }

@@ -24,10 +24,6 @@ static Types infer(const Op& op, std::span<const Type> in, const Attrs& attrs) {
   return same;
 }
 
-const char* called_function(const char* otherwise) {
-  return detail::call_site.function ? detail::call_site.function : otherwise;
-}
-
 const char* called_in(const Array& a) {
   const Node& n = *a.node();
   return n.where.function ? n.where.function : n.op->name;
@@ -49,7 +45,7 @@ template <class A> static Node* make_unguarded(const Op& op, std::span<A> in, At
   SmallVector<Type, 4> types;
   for (const Array& a : in) {
     types.push_back(type_of(a, op.name));
-    if (const char* const donor = a.node()->donor()) refuse_donated(called_function(op.name), a, donor);
+    if (const char* const donor = a.node()->donor()) refuse_donated(current_function(op.name), a, donor);
   }
   const Types out = infer(op, types, attrs ? *attrs : none_given);
   Node* n = Node::make(&op, in, out, std::move(attrs), w);

@@ -184,9 +184,7 @@ struct alignas(64) Op {  // as compilers align large objects: see SHARDARRAY_OP
 /// The ops of src/ops, in no order.
 std::span<const Op> all_ops();
 
-/// The public function that runs, for messages; `otherwise` where none has a name.
-const char* called_function(const char* otherwise);
-/// The one in which `a` was recorded; its op where that has no name.
+/// The public function in which `a` was recorded; its op where that has no name.
 const char* called_in(const Array& a);
 /// Throws DonationError: `a` was given away. `donor`: as it was read of the node, which another thread may take back meanwhile.
 [[noreturn]] void refuse_donated(const std::string& function, const Array& a, const char* donor);

@@ -100,6 +100,7 @@ static void check_range(DType dtype, bool is_zero) {
     throw DTypeError("arange: bool. A range is of numbers. Compare a range of int32 instead.");
   if (is_zero) throw ShapeError("arange: step 0. It would never reach the end. Give a step that is not 0.");
 }
+static constexpr const char* none_wraps = "A range has values of its dtype, and none wraps";
 [[noreturn]] static void refuse_range_value(const std::string& v, DType dtype, const char* rule,
                                             const char* wide) {
   throw DTypeError(fmt::format("arange: the value {} does not fit into {}. {}. Say arange(..., {}).", v,
@@ -126,7 +127,7 @@ Array arange_fn::floats(double start, double stop, double step, DType dtype, Whe
   for (const double v : {first, last}) {
     const bool is_word = v >= -0x1p63 && v < 0x1p64;
     if (!is_word || !primitive::is_value(dtype, word_of(v), v >= 0x1p63))
-      refuse_range_value(fmt::format("{}", v), dtype, "A range has values of its dtype, and none wraps",
+      refuse_range_value(fmt::format("{}", v), dtype, none_wraps,
                          low >= -0x1p63 && high < 0x1p63 ? "int64"
                          : low >= 0 && high < 0x1p64     ? "uint64"
                                                          : "float64");
@@ -147,10 +148,9 @@ Array arange_fn::integers(std::int64_t start, std::int64_t stop, std::int64_t st
   check_type({{n}, dtype}, "arange");
   for (const std::int64_t v : {start, last})
     if (n > 0 && !primitive::is_value(dtype, v, false))
-      refuse_range_value(std::to_string(v), dtype,
-                         dtype == DType::int32 ? "Whole numbers give int32 unless a dtype is named"
-                                               : "A range has values of its dtype, and none wraps",
-                         "int64");
+      refuse_range_value(
+          std::to_string(v), dtype,
+          dtype == DType::int32 ? "Whole numbers give int32 unless a dtype is named" : none_wraps, "int64");
   if (start == 0 && step == 1) return api::created(primitive::iota({n}, 0, dtype));
   return api::created(progression(n, start, step, dtype));
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "graph/trace_state.h"
 #include "ops/api.h"
 #include "ops/array_index.h"
 #include "ops/row_index.h"
@@ -27,7 +28,7 @@ using Kind = Index::Kind;
 void select_one(Selection& s, const Index& i, std::int64_t n, std::size_t dim) {
   const std::int64_t at = *i.start < 0 ? *i.start + n : *i.start;
   if (at < 0 || at >= n) {
-    const std::string function = called_function("index");
+    const std::string function = current_function("index");
     throw ShapeError(
         fmt::format("{}: {} is out of bounds for dimension {} of size {}. An index lies in [-size, size). "
                     "Use a slice, which is cut off{}.",
