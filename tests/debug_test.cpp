@@ -45,6 +45,8 @@ TEST_CASE("debug: print outside of traces, formats") {
   CHECK(c.take() == "0.13 (2, 8)\n");
   sa::debug::print("{{}}", {}, c.options);
   CHECK(c.take() == "{}\n");
+  sa::debug::print("{} {}", {Array(), 1}, c.options);
+  CHECK(c.take() == "none 1\n");
   CHECK(message([&] {
           sa::debug::print("{}", {1, 2}, c.options);
         }) == "debug::print: unused argument 1 of 2 in \"{}\". Every argument needs a {}.");

@@ -15,17 +15,28 @@ template <class R, class... A> class Erased<R(A...)> {
   template <class F>
   requires(!std::same_as<std::remove_cvref_t<F>, Erased> && std::is_invocable_r_v<R, std::decay_t<F>&, A...>)
       Erased(F&& f)
-      : object_(static_cast<void*>(new std::decay_t<F>(std::forward<F>(f))),
-                [](void* p) { delete static_cast<std::decay_t<F>*>(p); }),
+      : object_(shared(new std::decay_t<F>(std::forward<F>(f)),
+                       [](void* p) { delete static_cast<std::decay_t<F>*>(p); })),
         call_([](void* p, A... a) -> R {
           if constexpr (std::is_void_v<R>) (void)(*static_cast<std::decay_t<F>*>(p))(std::forward<A>(a)...);
           else return (*static_cast<std::decay_t<F>*>(p))(std::forward<A>(a)...);
         }) {}
-  R operator()(A... a) const { return call_(object_.get(), std::forward<A>(a)...); }
+  R operator()(A... a) const { return call_(object_->at, std::forward<A>(a)...); }
   explicit operator bool() const { return call_ != nullptr; }
 
  private:
-  std::shared_ptr<void> object_;
+  // Not a shared_ptr<void>: that is 25 functions to compile for each F.
+  struct Object {
+    Object(void* p, void (*d)(void*)) : at(p), destroy(d) {}
+    Object(const Object&) = delete;
+    ~Object() { destroy(at); }
+    void* at;
+    void (*destroy)(void*);
+  };
+  static std::shared_ptr<Object> shared(void* at, void (*destroy)(void*)) {
+    return std::make_shared<Object>(at, destroy);
+  }
+  std::shared_ptr<Object> object_;
   R (*call_)(void*, A...) = nullptr;
 };
 

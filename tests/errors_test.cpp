@@ -162,7 +162,6 @@ TEST_CASE("errors: every public function that throws names the line of its call"
       CALL(x.at(0).mul(y)),
       CALL(x.at(0).min(y)),
       CALL(x.at(0).max(y)),
-      CALL(to_string(none_)),
       CALL(static_cast<bool>(x + 1)),
       // placement.h, filter_shard.h, tree.h
       CALL(array(ragged)),

@@ -114,7 +114,7 @@ TEST_CASE("limits: meshes and shardings take sizes that multiply to their device
          sa::render_sharding({3, n}, rows);
        },
        [&](Int n) { return exists(n) && n < (Int{1} << 60); }},
-      {"replica_ids", [&](Int n) { sa::sharding_table({n}, rows); }, exists},
+      {"sharding_table", [&](Int n) { sa::sharding_table({n}, rows); }, exists},
       {"make_array_from_callback",
        [&](Int n) {
          sa::make_array_from_callback({n}, rows, [](const sa::ShardIndex&) { return std::vector<float>(1); });

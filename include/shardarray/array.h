@@ -38,29 +38,7 @@ struct Size {
   std::int64_t value;
   Where where;
 };
-/// What a call gives that has failed to compile: nothing else should fail of it.
-struct Anything {
-  template <class T> operator T() const;
-  [[nodiscard]] const Anything* begin() const;
-  [[nodiscard]] const Anything* end() const;
-};
-template <class T>
-concept NotAnything = !std::same_as<T, Anything>;
-#define SHARDARRAY_OPERATOR(op)                                \
-  template <class T> Anything operator op(Anything, const T&); \
-  template <NotAnything T> Anything operator op(const T&, Anything);
-SHARDARRAY_OPERATOR(+)
-SHARDARRAY_OPERATOR(-)
-SHARDARRAY_OPERATOR(*)
-SHARDARRAY_OPERATOR(/)
-SHARDARRAY_OPERATOR(<)
-SHARDARRAY_OPERATOR(<=)
-SHARDARRAY_OPERATOR(>)
-SHARDARRAY_OPERATOR(>=)
-SHARDARRAY_OPERATOR(==)
-SHARDARRAY_OPERATOR(!=)
-#undef SHARDARRAY_OPERATOR
-template <class Stream> Stream& operator<<(Stream& s, Anything);
+struct Failed;
 }  // namespace detail
 
 class ShardedArray;
@@ -217,7 +195,7 @@ class SHARDARRAY_API ShardedArray {
     read(&v, dtype_of<T>(), 1, "item", w);
     return v;
   }
-  template <std::same_as<void> T = void> detail::Anything item() const {
+  template <std::same_as<void> T = void, class R = detail::Failed> [[nodiscard]] R item() const {
     static_assert(!std::same_as<T, void>, "item: name the type that is read: x.item<float>()");
     return {};
   }
@@ -238,7 +216,7 @@ class SHARDARRAY_API ShardedArray {
       }
     });
   }
-  template <std::same_as<void> T = void> detail::Anything to_vector() const {
+  template <std::same_as<void> T = void, class R = detail::Failed> [[nodiscard]] R to_vector() const {
     static_assert(!std::same_as<T, void>, "to_vector: name the type that is read: x.to_vector<float>()");
     return {};
   }
@@ -347,7 +325,8 @@ class SHARDARRAY_API ShardedArray {
   template <std::size_t I> [[nodiscard]] ShardedArray get() const {
     static_assert(
         I > 0,
-        "auto [a, b] of one Array: write auto [a, b] = random::split<2>(key), or take rows: x[0], x[1]");
+        "auto [a, b] of one Array: take rows, x[0] and x[1]; of a key: auto [a, b] = random::split<2>(key); "
+        "a function gives two as std::pair(a, b)");
     return *this;
   }
 
@@ -421,7 +400,7 @@ class SHARDARRAY_API IndexedArray {
 /// Prints to_string(x).
 SHARDARRAY_API std::ostream& operator<<(std::ostream& os, const ShardedArray& x);
 /// numpy's text of the values, a line for each row in brackets (evaluates; TraceError inside a trace). Of more than 1000 elements
-/// the first and last three of a dimension.
+/// the first and last three of a dimension. Of an absent array `none`.
 [[nodiscard]] SHARDARRAY_API std::string to_string(const ShardedArray& x, Where w = Where::here());
 
 /// An operand of an operator: an array or a number, and the line it stands on.
@@ -497,3 +476,5 @@ template <std::size_t I> struct std::tuple_element<I, shardarray::ShardedArray> 
   using type = shardarray::ShardedArray;
 };
 /// @endcond
+
+#include "shardarray/detail/failed.h"

@@ -21,8 +21,10 @@ template <class... A> core::Arrays present_leaves(const std::tuple<A...>& args) 
 template <class F> class Checkpoint : public PlacedCall<Checkpoint<F>> {
  public:
   explicit Checkpoint(F f) : f_(std::move(f)) {}
+  template <class... A> using Verdict = AllGood<TreeVerdict<A>..., FunctionVerdict<F, const A&...>>;
+  template <class... A> using RefusedCall = refused_t<F, A...>;
   template <class... A> auto call(Where w, const A&... args) const {
-    if constexpr (Judged<TreeVerdict<A>..., FunctionVerdict<F, const A&...>>::ok()) {
+    if constexpr (Judged<Verdict<A...>>::ok()) {
       using R = result_t<F, const A&...>;
       if (!core::may_be_derived()) {
         const UserSite user(w);
@@ -39,7 +41,7 @@ template <class F> class Checkpoint : public PlacedCall<Checkpoint<F>> {
       const core::Arrays places = core::checkpoint(body, given, w);  // it makes the result, too
       set_slots(*result, places);
       return std::move(*result);
-    } else return Array();
+    } else return refused<F, A...>();
   }
 
  private:

@@ -64,8 +64,8 @@ struct cond_fn {
         const auto second = [&](const std::tuple<A...>& x) -> R { return std::apply(if_true, x); };
         return choose<R, A...>(w, "cond", predicate, true, std::vector<Branch>{first, second},
                                std::tuple<A...>(operands...));
-      } else return Array();
-    } else return Array();
+      } else return refused<T, A...>();
+    } else return refused<T, A...>();
   }
 };
 
@@ -94,9 +94,9 @@ struct switch_fn {
                     bound);
               },
               branches);
-        } else return Array();
-      } else return Array();
-    } else return Array();
+        } else return Failed();
+      } else return Failed();
+    } else return Failed();
   }
   template <class F, class... A>
   static auto call(Where w, const Array& index, const std::vector<F>& branches, const A&... operands) {
@@ -108,7 +108,7 @@ struct switch_fn {
       return choose<R, A...>(w, "switch_", index, false,
                              std::vector<FunctionRef<R(const std::tuple<A...>&)>>(bound.begin(), bound.end()),
                              std::tuple<A...>(operands...));
-    } else return Array();
+    } else return refused<F, A...>();
   }
 };
 

@@ -127,6 +127,7 @@ template <class F, class C, class X>
 [[nodiscard]] auto scan(const F& f, const C& init, const X& xs, const ScanOptions& options = {},
                         Where w = Where::here()) {
   if constexpr (detail::ScanCheck<F, C, X>::ok()) return detail::scan_as("scan", f, init, xs, options, w);
+  else return std::pair<C, detail::Failed>();
 }
 
 /// `c = f(i, c)` for i = lo, lo + 1, .. hi - 1; returns the last c, or `init` where there is no step: of the dtypes that steps
@@ -181,7 +182,7 @@ template <class F, class X>
     if (!batches.rest.empty()) rest = detail::slots(batch(with(batches.rest)));
     detail::set_slots(result, core::join_batches(detail::slots(result), rest, w));
     return result;
-  }
+  } else return detail::refused<F, X>();
 }
 
 }  // namespace shardarray

@@ -28,7 +28,10 @@ namespace debug {
 
 /// An argument of print: an array, a number or a text.
 struct SHARDARRAY_API Printable {
-  Printable(const Array& a) : value(a) {}
+  Printable(const Array& a) {  ///< an absent one as `none`
+    if (a.has_value()) value = a;
+    else value = std::string("none");
+  }
   template <std::integral I> Printable(I i) {
     if constexpr (std::is_unsigned_v<I>) value = static_cast<std::uint64_t>(i);
     else value = static_cast<std::int64_t>(i);

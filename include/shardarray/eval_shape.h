@@ -33,7 +33,7 @@ struct eval_shape_fn {
       const core::Arrays places = core::eval_shape(body, given, w);  // it makes the result, too
       set_slots(*result, places);
       return std::move(*result);
-    }
+    } else return refused<F, A...>();
   }
 };
 

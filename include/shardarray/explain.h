@@ -135,17 +135,19 @@ using CallCheck =
 
 /// What explain() and print_graph() do.
 struct explain_fn {
-  template <class F, class... A> static auto call(Where w, const F& f, A&&... args) {
+  template <class F, class... A> static Explanation call(Where w, const F& f, A&&... args) {
     if constexpr (CallCheck<F, A...>::ok())
       return with_lowered(
           w, f, [](const core::JitEntry& e, const core::JitCall& c) { return core::explain_call(e, c); },
           std::forward<A>(args)...);
+    else return Explanation({}, {});
   }
 };
 struct print_graph_fn {
-  template <class F, class... A> static auto call(Where w, const F& f, A&&... args) {
+  template <class F, class... A> static std::string call(Where w, const F& f, A&&... args) {
     if constexpr (CallCheck<F, A...>::ok())
       return with_lowered(w, f, core::print_call, std::forward<A>(args)...);
+    else return {};
   }
 };
 

@@ -88,7 +88,7 @@ template <class T, class S> consteval BadPlaces bad_places() {
   else if constexpr (is_sequence<S> && is_sequence<T>)
     return bad_places<typename T::value_type, typename S::value_type>();
   else if constexpr ((!is_tuple<S> && !std::is_aggregate_v<S>) || is_sequence<S> || is_sequence<T> ||
-                     Static<T> || std::same_as<T, Array>)
+                     Static<T> || Leaf<T>)
     return BadPlaces::kind;
   else
     return bad_parts(std::type_identity<decltype(parts(std::declval<T&>()))>(),
@@ -177,10 +177,10 @@ template <class T>
 /// JAX's names for filter_shard().
 template <class T, class S>
 [[nodiscard]] T with_sharding_constraint(T tree, const S& to, Where w = Where::here()) {
-  return filter_shard(std::move(tree), to, w);
+  return detail::put_tree(std::move(tree), to, core::shard_leaf, "with_sharding_constraint", w);
 }
 template <class T, class S> [[nodiscard]] T reshard(T tree, const S& to, Where w = Where::here()) {
-  return filter_shard(std::move(tree), to, w);
+  return detail::put_tree(std::move(tree), to, core::shard_leaf, "reshard", w);
 }
 /// The tree committed to a Device, a sharding, or a tree of them; evaluates. Inside jit and an open gradient as filter_shard().
 /// Gradients and errors: as filter_shard().
@@ -210,7 +210,8 @@ template <class T> const T& block_until_ready(const T& tree, Where w = Where::he
 /// model + updates, leaf by leaf; a leaf without an update stays as it is, an update without a leaf counts for nothing.
 /// An update is broadcast to its leaf; dtypes are promoted as add does. Throws TreeError where sizes or keys differ, ShapeError
 /// with the path of a leaf whose shape the update would change.
-template <Tree T> [[nodiscard]] T apply_updates(T model, const T& updates, Where w = Where::here()) {
+template <Tree T>
+[[nodiscard]] T apply_updates(T model, const std::type_identity_t<T>& updates, Where w = Where::here()) {
   const Site site(w, "apply_updates");
   detail::Structure s = detail::structure(model, false);
   const std::vector<Array> u = detail::slots_like(s, updates, 1, "apply_updates");

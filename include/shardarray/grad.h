@@ -52,21 +52,23 @@ SHARDARRAY_API void check_tangent(const Array& primal, const Array& tangent, con
                                   const char* function);
 
 template <class A> using lifted_t = std::conditional_t<std::is_floating_point_v<A>, Array, A>;
-/// then(args), in which floating-point numbers are arrays if the function takes arrays there: `grad(f)(2.0)`.
-template <class F, class... A, class Then> auto lift(const std::tuple<A...>& args, const Then& then) {
-  if constexpr (std::invocable<const F&, const lifted_t<A>&...>)
-    return then(std::tuple<lifted_t<A>...>(args));
-  else return then(args);
-}
-
 template <class R> inline constexpr bool returns_aux = false;
 template <class X> inline constexpr bool returns_aux<std::pair<Array, X>> = true;
 template <class X> inline constexpr bool returns_aux<std::tuple<Array, X>> = true;
 
 /// The arguments as lift() gives them on.
+template <class F, class... A> consteval bool are_lifted() {
+  if constexpr ((std::is_floating_point_v<A> || ...)) return std::invocable<const F&, const lifted_t<A>&...>;
+  else return false;  // without asking F
+}
 template <class F, class... A>
-using lifted_arguments = std::conditional_t<std::invocable<const F&, const lifted_t<A>&...>,
-                                            std::tuple<lifted_t<A>...>, std::tuple<A...>>;
+using lifted_arguments =
+    std::conditional_t<are_lifted<F, A...>(), std::tuple<lifted_t<A>...>, std::tuple<A...>>;
+/// then(args), in which floating-point numbers are arrays if the function takes arrays there: `grad(f)(2.0)`.
+template <class F, class... A, class Then> auto lift(const std::tuple<A...>& args, const Then& then) {
+  return then(lifted_arguments<F, A...>(args));
+}
+
 /// FunctionVerdict of lifted arguments.
 template <class F, class Args> struct LiftedVerdict;
 template <class F, class... A> struct LiftedVerdict<F, std::tuple<A...>> : FunctionVerdict<F, const A&...> {};
@@ -179,20 +181,35 @@ auto differentiate(std::index_sequence<Slot...>, std::span<const int> argnums, c
   return std::pair(std::move(value), std::move(grads));
 }
 
+/// What a call of a Gradient that was refused would have given, as far as it is known.
+template <bool WithValue, bool AuxAllowed, class Args, std::size_t... Slot> consteval auto gradient_type() {
+  if constexpr (AuxAllowed || !((Slot < std::tuple_size_v<Args>)&&...)) return std::type_identity<Failed>();
+  else {
+    using G = std::tuple_element_t<0, std::tuple<lifted_t<std::tuple_element_t<Slot, Args>>...>>;
+    return std::type_identity<std::conditional_t<WithValue, std::pair<Array, G>, G>>();
+  }
+}
+template <bool WithValue, bool AuxAllowed, class Args, std::size_t... Slot>
+using refused_gradient = typename decltype(gradient_type<WithValue, AuxAllowed, Args, Slot...>())::type;
+
 /// What grad() and value_and_grad() return. Slot: the static positions, or 0, 1, ... where options name them.
 template <class F, bool WithValue, bool AuxAllowed, std::size_t... Slot>
 class Gradient : public PlacedCall<Gradient<F, WithValue, AuxAllowed, Slot...>> {
  public:
   Gradient(F f, std::array<int, sizeof...(Slot)> argnums, bool has_aux)
       : f_(std::move(f)), argnums_(argnums), has_aux_(has_aux) {}
+  template <class... A>
+  using Verdict = AllGood<TreeVerdict<A>..., GradPositionsVerdict<sizeof...(A), Slot...>,
+                          GradArgumentsVerdict<lifted_arguments<F, A...>, Slot...>,
+                          LiftedVerdict<F, lifted_arguments<F, A...>>,
+                          LossVerdict<F, lifted_arguments<F, A...>, AuxAllowed>>;
+  template <class... A>
+  using RefusedCall = refused_gradient<WithValue, AuxAllowed, std::tuple<A...>, Slot...>;
   template <class... A> auto call(Where w, const A&... args) const {
-    using Args = lifted_arguments<F, A...>;
-    if constexpr (Judged<TreeVerdict<A>..., GradPositionsVerdict<sizeof...(A), Slot...>,
-                         GradArgumentsVerdict<Args, Slot...>, LiftedVerdict<F, Args>,
-                         LossVerdict<F, Args, AuxAllowed>>::ok()) {
+    if constexpr (Judged<Verdict<A...>>::ok()) {
       const UserSite user(w);
-      return derived(Args(args...));
-    } else return Array();
+      return derived(lifted_arguments<F, A...>(args...));
+    } else return refused<Gradient, A...>();
   }
 
  private:
@@ -290,6 +307,28 @@ auto push_tangents(const F& f, std::tuple<A...> args, const std::tuple<A...>& ta
   return std::pair(std::move(value), std::move(tangent));
 }
 
+template <class P, class T> struct SameTangents {
+  static consteval bool ok() {
+    constexpr bool same = std::is_same_v<P, T>;
+    static_assert(same, "jvp, hvp: the tangents must have the type of the primals");
+    return same;
+  }
+};
+template <class P, class T> struct TangentsVerdict {
+  static constexpr bool good = std::is_same_v<P, T>;
+  using Complaint = SameTangents<P, T>;
+};
+template <class F, class List> struct LiftedList;
+template <class F, class... A> struct LiftedList<F, std::tuple<A...>> {
+  using type = lifted_arguments<F, A...>;
+};
+/// The arguments that `primals` stand for, as lift() gives them on.
+template <class F, class P>
+using lifted_list = typename LiftedList<F, decltype(argument_list(std::declval<const P&>()))>::type;
+/// Are both trees of one type, which F can be called with?
+template <class F, class P, class T, class... More>
+using JvpCheck = Judged<TreeVerdict<P>, TangentsVerdict<P, T>, LiftedVerdict<F, lifted_list<F, P>>, More...>;
+
 /// The linear map from a cotangent of the result to those of the arguments. A value: it may be copied, called and destroyed
 /// on any thread, and nothing else depends on whether it lives.
 template <class R, class... A> class Pullback {
@@ -328,6 +367,7 @@ struct vjp_fn {
         auto value = pullback.value();
         return std::pair(std::move(value), std::move(pullback));
       });
+    else return Failed();
   }
 };
 
@@ -339,13 +379,12 @@ struct vjp_fn {
 template <class F, class P, class T>
 [[nodiscard]] auto jvp(const F& f, const P& primals, const T& tangents, Where w = Where::here()) {
   const detail::UserSite user(w);
-  constexpr bool same = std::is_same_v<P, T>;
-  static_assert(same, "jvp: the tangents must have the type of the primals");
-  if constexpr (same && detail::TreeCheck<P>::ok())
+  if constexpr (detail::JvpCheck<F, P, T>::ok())
     return detail::lift<F>(detail::argument_list(primals), [&](auto args) {
       using Args = decltype(args);
       return detail::push_tangents(f, std::move(args), Args(detail::argument_list(tangents)));
     });
+  else return detail::Failed();
 }
 
 /// `vjp(f, primals...)`: (f(primals...), pullback). `pullback(cotangent)` gives a std::tuple with one tree per argument, absent where an array is not

@@ -44,7 +44,7 @@ template <class In, class Out, class Next> auto jacobian_tree(const Out& out, co
 template <bool good> struct JacobianPosition {
   static consteval bool ok() {
     constexpr bool fits = good;
-    static_assert(fits, "jacfwd, jacrev: the position is beyond the last argument");
+    static_assert(fits, "jacfwd, jacrev, hessian: the position is beyond the last argument");
     return fits;
   }
 };
@@ -55,9 +55,10 @@ template <std::size_t arguments, std::size_t At> struct JacobianPositionVerdict 
 template <bool good> struct JacobianArgument {
   static consteval bool ok() {
     constexpr bool fits = good;
-    static_assert(fits,
-                  "jacfwd, jacrev: the argument is a number that the function takes as a number; pass and "
-                  "take an Array");
+    static_assert(
+        fits,
+        "jacfwd, jacrev, hessian: the argument is a number that the function takes as a number; pass and "
+        "take an Array");
     return fits;
   }
 };
@@ -66,18 +67,23 @@ template <class Args, std::size_t At> struct JacobianArgumentVerdict {
   using Complaint = JacobianArgument<good>;
 };
 
+template <class F, std::size_t At, class... A>
+using JacobianVerdict = AllGood<TreeVerdict<A>..., JacobianPositionVerdict<sizeof...(A), At>,
+                                JacobianArgumentVerdict<lifted_arguments<F, A...>, At>,
+                                LiftedVerdict<F, lifted_arguments<F, A...>>>;
+
 /// What jacfwd() and jacrev() return.
 template <class F, bool Reverse, std::size_t At>
 class Jacobian : public PlacedCall<Jacobian<F, Reverse, At>> {
  public:
   explicit Jacobian(F f) : f_(std::move(f)) {}
+  template <class... A> using Verdict = JacobianVerdict<F, At, A...>;
+  template <class...> using RefusedCall = Failed;
   template <class... A> auto call(Where w, const A&... args) const {
-    using Args = lifted_arguments<F, A...>;
-    if constexpr (Judged<TreeVerdict<A>..., JacobianPositionVerdict<sizeof...(A), At>,
-                         JacobianArgumentVerdict<Args, At>, LiftedVerdict<F, Args>>::ok()) {
+    if constexpr (Judged<Verdict<A...>>::ok()) {
       const UserSite user(w);
-      return derived(w, Args(args...));
-    } else return Array();
+      return derived(w, lifted_arguments<F, A...>(args...));
+    } else return Failed();
   }
 
  private:
@@ -96,6 +102,21 @@ class Jacobian : public PlacedCall<Jacobian<F, Reverse, At>> {
     });
   }
   F f_;
+};
+
+/// What hessian() returns.
+template <class F, std::size_t At> class SecondDerivatives : public PlacedCall<SecondDerivatives<F, At>> {
+ public:
+  explicit SecondDerivatives(F f) : of_(Jacobian<F, true, At>(std::move(f))) {}
+  template <class... A> using Verdict = JacobianVerdict<F, At, A...>;
+  template <class...> using RefusedCall = Failed;
+  template <class... A> auto call(Where w, const A&... args) const {
+    if constexpr (Judged<Verdict<A...>>::ok()) return of_.call(w, args...);
+    else return Failed();
+  }
+
+ private:
+  Jacobian<Jacobian<F, true, At>, false, At> of_;
 };
 
 /// The linear map from tangents of the arguments to those of the result. A value: it may be copied, called and destroyed on any thread.
@@ -151,8 +172,18 @@ struct linearize_fn {
         auto value = linear.value();
         return std::pair(std::move(value), std::move(linear));
       });
+    else return Failed();
   }
 };
+
+template <class Args, std::size_t... I>
+GradArgumentsVerdict<Args, I...> all_arguments(std::index_sequence<I...>);
+template <class Args>
+using AllArgumentsVerdict =
+    decltype(all_arguments<Args>(std::make_index_sequence<std::tuple_size_v<Args>>()));
+template <class F, class P, class T>
+using HvpCheck =
+    JvpCheck<F, P, T, AllArgumentsVerdict<lifted_list<F, P>>, LossVerdict<F, lifted_list<F, P>, false>>;
 
 }  // namespace detail
 
@@ -175,15 +206,16 @@ template <std::size_t At = 0, class F> [[nodiscard]] auto jacrev(F f) {
 /// `hessian(f)(x, ...)`: second derivatives by the first argument, jacfwd(jacrev(f)): of a result [..] by an argument [...] they have
 /// shape [.., ..., ...]. Trees, other arguments and errors as in jacfwd. Source: jax.hessian.
 template <std::size_t At = 0, class F> [[nodiscard]] auto hessian(F f) {
-  return jacfwd<At>(jacrev<At>(std::move(f)));
+  return detail::SecondDerivatives<F, At>(std::move(f));
 }
 
 /// The Hessian of a scalar loss at `x` times `v`, without the Hessian: the derivative of its gradient in the direction v. `x` and `v`
 /// are one argument each, or std::tuples of several, and so is the result. A floating number is taken for an Array. Throws as grad
 /// and jvp.
-template <class F, class T>
-[[nodiscard]] auto hvp(const F& f, const T& x, const T& v, Where w = Where::here()) {
-  if constexpr (detail::is_argument_list<T>) return [&]<std::size_t... I>(std::index_sequence<I...>) {
+template <class F, class P, class T = P>
+[[nodiscard]] auto hvp(const F& f, const P& x, const T& v, Where w = Where::here()) {
+  if constexpr (!detail::HvpCheck<F, P, T>::ok()) return detail::Failed();
+  else if constexpr (detail::is_argument_list<P>) return [&]<std::size_t... I>(std::index_sequence<I...>) {
       const auto gradient = [&](const auto&... args) {
         using All = std::tuple<std::remove_cvref_t<decltype(args)>...>;
         if constexpr (sizeof...(I) == 1) return All{grad(f).call(w, args...)};
@@ -191,7 +223,7 @@ template <class F, class T>
       };
       return jvp(gradient, x, v, w).second;
     }
-  (std::make_index_sequence<std::tuple_size_v<T>>{});
+  (std::make_index_sequence<std::tuple_size_v<P>>{});
   else return jvp([&](const auto& arg) { return grad(f).call(w, arg); }, x, v, w).second; }
 
 /// `linearize(f, primals...)`: (f(primals...), the linear function of tangents), which is called with a tangent for each argument

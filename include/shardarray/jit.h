@@ -103,6 +103,11 @@ template <class R, class... T>
 /// A function with its compiled programs. Copies share them; it may be called from several threads at once.
 template <class F> class Jitted : public detail::PlacedCall<Jitted<F>> {
  public:
+  /// Below the public surface: may it be called so, and what a call gives that may not.
+  template <class... A>
+  using Verdict = detail::AllGood<detail::TreeVerdict<detail::argument_t<A>>...,
+                                  detail::FunctionVerdict<F, detail::argument_t<A>...>>;
+  template <class... A> using RefusedCall = detail::refused_t<F, detail::argument_t<A>...>;
   Jitted(F f, std::shared_ptr<core::JitCache> cache) : f_(std::move(f)), cache_(std::move(cache)) {}
 
   /// What `f(args...)` does, for the line `w` of that call. Arguments are trees: arrays are traced, everything else is part of the program.
@@ -115,12 +120,11 @@ template <class F> class Jitted : public detail::PlacedCall<Jitted<F>> {
   /// devices, ShardingError for in_shardings and out_shardings that do not fit, TreeError for static_args and donate_args that name
   /// no argument or, static, one with arrays; OutOfMemory.
   template <class... A> [[nodiscard]] auto call(Where w, A&&... args) const {
-    if constexpr (detail::Judged<detail::TreeVerdict<detail::argument_t<A>>...,
-                                 detail::FunctionVerdict<F, detail::argument_t<A>...>>::ok()) {
+    if constexpr (detail::Judged<Verdict<A...>>::ok()) {
       return detail::call_program<detail::result_t<F, detail::argument_t<A>...>, detail::argument_t<A>...>(
           *cache_, detail::body<detail::argument_t<A>...>(f_), {detail::gives_away<A>...}, w,
           detail::argument(args)...);
-    } else return Array();  // what fails already should not fail again where the result is used
+    } else return detail::refused<F, detail::argument_t<A>...>();
   }
   /// Fills `call` with the arguments and returns their program, traced if it is new. Runs nothing, takes nothing.
   template <class... A>

@@ -33,8 +33,10 @@ namespace detail {
 /// What shard_map() returns.
 template <class F> struct MappedOverPieces : PlacedCall<MappedOverPieces<F>> {
   MappedOverPieces(F function, ShardMapOptions options) : f(std::move(function)), o(std::move(options)) {}
+  template <class... A> using Verdict = AllGood<TreeVerdict<A>..., FunctionVerdict<F, A...>>;
+  template <class... A> using RefusedCall = refused_t<F, A...>;
   template <class... A> auto call(Where w, const A&... args) const {
-    if constexpr (Judged<TreeVerdict<A>..., FunctionVerdict<F, A...>>::ok()) {
+    if constexpr (Judged<Verdict<A...>>::ok()) {
       const std::tuple<A...> originals{args...};
       std::vector<core::ShardMapArg> leaves;
       each_argument_leaf(originals, [&](const Array& a, const Path& p) {
@@ -52,7 +54,7 @@ template <class F> struct MappedOverPieces : PlacedCall<MappedOverPieces<F>> {
           body, leaves, o.mesh, o.axis_names, [&](std::size_t k) { return out_specs[k]; }, w);
       set_slots(*result, out);
       return std::move(*result);
-    } else return Array();
+    } else return refused<F, A...>();
   }
   F f;
   ShardMapOptions o;

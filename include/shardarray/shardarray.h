@@ -6,6 +6,8 @@
 
 #include "shardarray/detail/call.h"
 
+#include "shardarray/grad.h"
+
 #include "shardarray/activations.h"
 #include "shardarray/apply.h"
 #include "shardarray/associative_scan.h"
@@ -31,7 +33,6 @@
 #include "shardarray/files.h"
 #include "shardarray/filter_shard.h"
 #include "shardarray/flush_denormals.h"
-#include "shardarray/grad.h"
 #include "shardarray/host_view.h"
 #include "shardarray/image.h"
 #include "shardarray/indexing.h"

@@ -78,7 +78,7 @@ template <class T> consteval NoTree why_no_aggregate() {
   }
 }
 template <class T> consteval NoTree why_no_tree() {
-  if constexpr (std::same_as<T, Array> || Static<std::remove_const_t<T>> || Hooked<T>) return NoTree::none;
+  if constexpr (Leaf<T> || Static<std::remove_const_t<T>> || Hooked<T>) return NoTree::none;
   else if constexpr (std::is_const_v<T>) return NoTree::reference;
   else if constexpr (std::is_arithmetic_v<T>) return NoTree::wide;
   else if constexpr (is_sequence<T> || is_optional<T>) return why_no_tree<typename T::value_type>();
@@ -259,7 +259,7 @@ template <class T> void walk(T& t, const Path& path, LeafRef leaf, StaticRef val
   using U = std::remove_const_t<T>;
   using Kind = StaticValue::Kind;
   [[maybe_unused]] std::uint32_t i = 0;
-  if constexpr (std::same_as<U, Array>) leaf(t, path);
+  if constexpr (Leaf<U>) leaf(t, path);
   else if constexpr (Static<U>) report(t, path, value);
   else if constexpr (Hooked<U>)
     std::apply([&](auto&... f) { walk_fields(nullptr, path, leaf, value, f...); }, tree_fields(t));
@@ -392,9 +392,9 @@ namespace detail {
 struct tree_map_fn {
   template <class F, class T, class... More> static T call(Where w, F f, T t, const More&... more) {
     const UserSite user(w);
-    constexpr bool same = (std::is_same_v<T, More> && ...);
+    constexpr bool same = has_failed<std::tuple<T, More...>> || (std::is_same_v<T, More> && ...);
     static_assert(same, "tree_map: all trees must have the same type");
-    if constexpr (same && TreeCheck<T>::ok()) {
+    if constexpr (same && Judged<TreeVerdict<T>, TreeVerdict<More>...>::ok()) {
       constexpr bool takes = std::is_invocable_r_v<Array, F&, const Array&, array_of<More>...>;
       static_assert(takes, "tree_map: the function must take one Array of each tree and return an Array");
       if constexpr (takes && sizeof...(More) == 0)

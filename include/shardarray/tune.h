@@ -134,10 +134,17 @@ struct tune_fn {
       return {};
     }
   }
+  template <class F, class... A>
+  requires(sizeof...(A) == 0 ||
+           !std::same_as<std::tuple_element_t<0, std::tuple<A..., void>>, TuneOptions>) static Tuned
+      call(Where w, const F& f, const A&... args) {
+    if constexpr (CallCheck<F, A...>::ok()) return call(w, f, TuneOptions(), args...);
+    else return {};
+  }
 };
 }  // namespace detail
 
-/// `tune(f, options, args...)`: the shardings of all arrays of the arguments under which the call f(args...) is predicted to be fastest,
+/// `tune(f, options, args...)`, `tune(f, args...)`: the shardings of all arrays of the arguments under which the call f(args...) is predicted to be fastest,
 /// or, where some are run, is. f is a function or what jit gave. Arguments may lie anywhere, or have no values (shape_dtype_struct);
 /// then, or where the devices of the mesh are described, nothing is run. Nothing is donated. Where results lie is what the library then picks.
 ///

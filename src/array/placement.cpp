@@ -19,7 +19,7 @@ namespace core {
 
 Array shard_leaf(const Array& x, const Sharding& s, const std::string& path, Where w) {
   const Site site(w);
-  check_fits(x, s, path, "filter_shard");
+  check_fits(x, s, path, current_function("filter_shard"));
   if (is_without_value(x) && !tracing()) return without_value(type_of(x), s, w);
   const bool lazy = tracing() || !trace_state().gradients.empty() || !x.node()->evaluated();
   if (lazy) return constrain(x, s, w);

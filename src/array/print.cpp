@@ -328,6 +328,7 @@ std::string scalar_text(const Array& x) {
 }  // namespace
 
 static std::string printed(const ShardedArray& x, const char* function) {
+  if (!x.has_value()) return "none";
   const Shape& shape = type_of(x, function).shape;
   force(x, function);
   if (shape.empty()) return scalar_text(x);

@@ -87,21 +87,22 @@ bool all_ones(const Shape& s) {
   return std::all_of(s.begin(), s.end(), [](std::int64_t n) { return n == 1; });
 }
 
-[[noreturn]] void throw_rank(const Sharding& s, const char* cls, const std::string& fitting, int rank,
+[[noreturn]] void throw_rank(const Sharding& s, const char* function, const std::string& fitting, int rank,
                              const char* remedy) {
   throw ShardingError(
       fmt::format("{}: {} is only valid for values of rank {}, but was applied to a value of rank {}. The "
                   "sharding must fit the value's dimensions. {}.",
-                  cls, s.to_string(), fitting, rank, remedy));
+                  function, s.to_string(), fitting, rank, remedy));
 }
 
-LayoutRef make_layout(const Sharding& s, int rank) {
+LayoutRef make_layout(const Sharding& s, int rank, const char* function) {
   const ShardingImpl& impl = *s.impl();
   return std::visit(
       Overloaded{[&](const NamedSpelling& named) {
                    const std::size_t length = named.spec.entries().size();
                    if (static_cast<std::size_t>(rank) < length)
-                     throw_rank(s, "NamedSharding", fmt::format("at least {}", length), rank,
+                     throw_rank(s, function ? function : "NamedSharding", fmt::format("at least {}", length),
+                                rank,
                                 rank == 0 ? "For scalars use P()" : "Drop entries from the PartitionSpec");
                    return canonical_layout(named_placement(named, rank, impl.devices));
                  },
@@ -109,7 +110,8 @@ LayoutRef make_layout(const Sharding& s, int rank) {
                    if (all_ones(positional.shape))
                      return Layout::replicated(DeviceOrder::shared(impl.devices)->sorted(), rank)->ref();
                    if (static_cast<std::size_t>(rank) != positional.shape.size())
-                     throw_rank(s, "PositionalSharding", std::to_string(positional.shape.size()), rank,
+                     throw_rank(s, function ? function : "PositionalSharding",
+                                std::to_string(positional.shape.size()), rank,
                                 "Reshape the sharding or replicate() it");
                    return canonical_layout(positional_placement(positional, impl.devices));
                  },
@@ -125,12 +127,12 @@ Sharding make_sharding(ShardingImpl::Spelling spelling, std::vector<Device> devi
   return Sharding(std::make_shared<const ShardingImpl>(std::move(spelling), std::move(devices)));
 }
 
-const Layout* layout_of(const Sharding& s, int rank) {
+const Layout* layout_of(const Sharding& s, int rank, const char* function) {
   const ShardingImpl& impl = *s.impl();
   auto* const slot = static_cast<std::size_t>(rank) < impl.layouts.size() ? &impl.layouts[rank] : nullptr;
   if (slot)
     if (const Layout* known = slot->load(std::memory_order_acquire)) return known;
-  LayoutRef made = make_layout(s, rank);
+  LayoutRef made = make_layout(s, rank, function);
   const Layout* const layout = made.get();
   const std::lock_guard lock(impl.mutex);
   if (std::find(impl.held.begin(), impl.held.end(), made) == impl.held.end())

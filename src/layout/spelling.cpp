@@ -228,8 +228,9 @@ class SplitMesh {
     for (auto at = cuts_[p.axis].find(p.pre); *at < p.pre * p.sub.size; ++at)
       to.push_back(names_.at({p.axis, *at}));
   }
-  std::string code() const {
-    return fmt::format("make_mesh({{{}}}, mesh.devices())", fmt::join(shape_, ", "));
+  // Made of `devices`, C++ too.
+  std::string code(const std::string& devices) const {
+    return fmt::format("make_mesh({{{}}}, {})", fmt::join(shape_, ", "), devices);
   }
   const std::vector<std::string>& in_parts() const { return in_parts_; }
 
@@ -254,32 +255,67 @@ std::string spec_code(const std::vector<std::vector<std::string>>& dims,
   return fmt::format("P({})", fmt::join(entries, ", "));
 }
 
-}  // namespace
-
-ShardingCode sharding_code(const Layout& layout, const Mesh* mesh) {
+// Nothing where the mesh does not fit.
+struct SplitSpec {
+  SplitMesh mesh;
+  std::string spec;  // C++, by the names of the parts
+};
+std::optional<SplitSpec> split_spec(const Layout& layout, const Mesh& mesh) {
   OrderRef order;
-  const Layout& l = on_mesh(layout, mesh, order);
-  const auto parts = mesh ? mesh_parts(*mesh, l.order()) : std::nullopt;
-  if (!parts) return {spec_text(layout, mesh), {}};
+  const Layout& l = on_mesh(layout, &mesh, order);
+  const auto parts = mesh_parts(mesh, l.order());
+  if (!parts) return std::nullopt;
   std::vector<AxisList> lists(l.dims().begin(), l.dims().end());
   lists.push_back(l.unreduced());
   std::vector<std::vector<AxisPart>> chosen;
-  SplitMesh split(*mesh);
+  SplitMesh split(mesh);
   for (const AxisList& axes : lists) {
     auto of_axes = in_parts(axes, *parts);
-    if (!of_axes) return {spec_text(layout, mesh), {}};
+    if (!of_axes) return std::nullopt;
     for (const AxisPart& p : *of_axes) split.cut(p);
     chosen.push_back(std::move(*of_axes));
   }
-  if (!split.name_parts()) return {spec_text(layout, mesh), {}};
+  if (!split.name_parts()) return std::nullopt;
   std::vector<std::vector<std::string>> names(chosen.size());
   for (std::size_t k = 0; k < chosen.size(); k++)
     for (const AxisPart& p : chosen[k]) split.add_names(p, names[k]);
   const std::vector<std::string> sums = std::move(names.back());
   names.pop_back();
-  return {fmt::format("NamedSharding({}, {})", split.in_parts().empty() ? "mesh" : split.code(),
-                      spec_code(names, sums)),
-          split.in_parts()};
+  return SplitSpec{std::move(split), spec_code(names, sums)};
+}
+
+// C++: `devices("cpu")`, of which the first ones are taken, or `{devices("cpu")[3], devices("cpu")[1]}`. Nothing for described machines,
+// whose maker only the user knows, and for more than can be read.
+std::optional<std::string> devices_code(const std::vector<Device>& devices) {
+  constexpr std::size_t most_named = 8;
+  const std::string& platform = devices[0].platform;
+  if (platform != "cpu" && platform != "cuda") return std::nullopt;
+  const std::string all = fmt::format("devices(\"{}\")", platform);
+  std::vector<std::string> each;
+  bool first = true;
+  for (std::size_t k = 0; k < devices.size(); k++) {
+    each.push_back(fmt::format("{}[{}]", all, devices[k].id));
+    first = first && devices[k].id == static_cast<int>(k);
+  }
+  if (first) return all;
+  if (devices.size() > most_named) return std::nullopt;
+  return fmt::format("{{{}}}", fmt::join(each, ", "));
+}
+
+}  // namespace
+
+ShardingCode sharding_code(const Layout& layout, const Mesh* mesh) {
+  if (mesh)
+    if (const auto split = split_spec(layout, *mesh)) {
+      const auto& in_parts = split->mesh.in_parts();
+      const std::string on = in_parts.empty() ? "mesh" : split->mesh.code("mesh.devices()");
+      return {fmt::format("NamedSharding({}, {})", on, split->spec), in_parts};
+    }
+  const std::vector<Device>& devices = layout.order()->devices();
+  const auto split = split_spec(layout, Mesh({{static_cast<std::int64_t>(devices.size())}, devices}, {"x"}));
+  const auto code = devices_code(devices);
+  if (!split || !code) return {spec_text(layout, mesh), {}};
+  return {fmt::format("NamedSharding({}, {})", split->mesh.code(*code), split->spec), {}};
 }
 
 std::string dim_suffix(const Layout& layout, int d, const Mesh* mesh) {

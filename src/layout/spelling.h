@@ -12,8 +12,9 @@
 
 namespace shardarray {
 
-/// The canonical form, which `s` holds, for a value of rank `rank`. Throws ShardingError by the rank rule of the sharding's class.
-const Layout* layout_of(const Sharding& s, int rank);
+/// The canonical form, which `s` holds, for a value of rank `rank`. Throws ShardingError by the rank rule of the sharding's class,
+/// in the name of `function`, else of the class.
+const Layout* layout_of(const Sharding& s, int rank, const char* function = nullptr);
 
 /// `layout` spelled as a sharding, in the class of the first of `like` that is on the same devices and can express it
 /// (the very same object when it is equivalent); otherwise SingleDevice on one device, else Positional. It holds `layout`.
@@ -40,7 +41,9 @@ std::string spec_text(const Layout& layout, const Mesh* mesh);
 /// A layout as a user writes it.
 struct ShardingCode {
   /// `NamedSharding(mesh, P("x", none, axes("y", "z")))`, of a mesh in parts `NamedSharding(make_mesh({{"x1", 2}, {"x2", 4}},
-  /// mesh.devices()), P("x2"))`; where no mesh is known or has its axes, spec_text().
+  /// mesh.devices()), P("x2"))`; where no mesh is known or has its axes, of one of its devices in a line: `make_mesh({{"x", 8}},
+  /// devices("cpu"))`, `make_mesh({{"x", 2}}, {devices("cpu")[5], devices("cpu")[1]})`; spec_text() of more than 8 devices in
+  /// another order, and of described machines.
   std::string text;
   std::vector<std::string> in_parts;  ///< the axes that the mesh needs in parts
 };

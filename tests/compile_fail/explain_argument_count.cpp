@@ -5,5 +5,5 @@
 namespace sa = shardarray;
 
 void misuse(const sa::Array& x) {
-  sa::explain(sa::jit([](sa::Array a, sa::Array b) { return a + b; }), x);
+  const sa::Explanation plan = sa::explain(sa::jit([](sa::Array a, sa::Array b) { return a + b; }), x);
 }

@@ -1,5 +1,5 @@
 // What is derived by is an array.
-// expect: jacfwd, jacrev: the argument is a number that the function takes as a number; pass and take an Array
+// expect: jacfwd, jacrev, hessian: the argument is a number that the function takes as a number; pass and take an Array
 #include "shardarray/jacobian.h"
 
 namespace sa = shardarray;

@@ -1,5 +1,5 @@
 // There is an argument at the position.
-// expect: jacfwd, jacrev: the position is beyond the last argument
+// expect: jacfwd, jacrev, hessian: the position is beyond the last argument
 #include "shardarray/jacobian.h"
 
 namespace sa = shardarray;

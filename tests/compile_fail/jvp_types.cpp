@@ -1,5 +1,5 @@
 // A tangent is a tree like its primal.
-// expect: jvp: the tangents must have the type of the primals
+// expect: jvp, hvp: the tangents must have the type of the primals
 #include "shardarray/grad.h"
 
 namespace sa = shardarray;

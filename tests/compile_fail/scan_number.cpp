@@ -5,5 +5,5 @@
 namespace sa = shardarray;
 
 void misuse(const sa::Array& x) {
-  sa::scan([](float c, sa::Array v) { return std::pair(c, v); }, 0.0f, x);
+  const auto last = sa::scan([](float c, sa::Array v) { return std::pair(c, v); }, 0.0f, x);
 }

@@ -5,5 +5,5 @@
 namespace sa = shardarray;
 
 void misuse(const sa::Array& x) {
-  sa::scan([](sa::Array c, sa::Array v) { return c + v; }, x, x);
+  const auto last = sa::scan([](sa::Array c, sa::Array v) { return c + v; }, x, x);
 }

@@ -72,15 +72,21 @@ template <class F> struct ResultVerdict<F, void> {
   static constexpr bool good = false;
   using Complaint = ReturnsArrays<F, void>;
 };
-/// Can F be called with these arguments, and is its result a tree? Judged behind the arguments.
-template <class F, class... A> struct FunctionVerdict {
+template <class F, class... A> struct CallVerdict {
   static constexpr bool good = false;
   using Complaint = CanBeCalled<F, A...>;
 };
 template <class F, class... A>
 requires std::invocable<const F&, A...>
-struct FunctionVerdict<F, A...> : ResultVerdict<F, std::invoke_result_t<const F&, A...>> {
+struct CallVerdict<F, A...> : ResultVerdict<F, std::invoke_result_t<const F&, A...>> {
 };
+/// Can F be called with these arguments, and is its result a tree? Judged behind the arguments. A function that judges its calls itself
+/// (its Verdict) is asked first: compilers list the way into it otherwise.
+template <class F, class... A> struct FunctionVerdict : CallVerdict<F, A...> {};
+template <class F, class... A>
+requires requires { typename F::template Verdict<std::remove_cvref_t<A>...>; }
+struct FunctionVerdict<F, A...>
+    : AllGood<typename F::template Verdict<std::remove_cvref_t<A>...>, CallVerdict<F, A...>> {};
 
 template <class... T, class L> void each_argument_leaf(const std::tuple<T...>& args, const L& leaf) {
   std::apply(

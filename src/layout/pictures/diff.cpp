@@ -141,8 +141,10 @@ std::string diff_summary(const std::vector<DiffRow>& rows, const std::string& tr
 
 std::string render_diff(const Shape& shape, const Sharding& from, const Sharding& to,
                         std::optional<DType> dtype, Where w) {
-  const Site site(w);
-  check_size("render_diff", shape, dtype.value_or(DType::bool_));
+  const Site site(w, "render_diff");
+  const char* const function = detail::call_site.function;  // that the user called
+  check_size(function, shape, dtype.value_or(DType::bool_));
+  for (const Sharding& s : {from, to}) layout_of(s, static_cast<int>(shape.size()), function);
   const auto amount = [&](std::int64_t elements) {
     return dtype ? bytes_text(mul_sizes(elements, static_cast<std::int64_t>(itemsize(*dtype))))
                  : fmt::format("{} element{}", elements, elements == 1 ? "" : "s");
@@ -162,7 +164,7 @@ std::string render_diff(const Shape& shape, const Sharding& from, const Sharding
 
 void visualize_diff(const Shape& shape, const Sharding& from, const Sharding& to, std::optional<DType> dtype,
                     Where w) {
-  const Site site(w);
+  const Site site(w, "visualize_diff");
   print_text(render_diff(shape, from, to, dtype));
 }
 

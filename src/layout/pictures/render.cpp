@@ -66,25 +66,26 @@ std::string facets_text(const std::vector<Facet>& facets, int width) {
   return out;
 }
 
-void check_options(const VisualizeOptions& options) {
+void check_options(const char* function, const VisualizeOptions& options) {
   constexpr int most = 10'000;
   const auto wrong = [](int width) { return width < 0 || width > most; };
   if (!(options.scale >= 0 && options.scale <= 1000) || wrong(options.min_width) || wrong(options.max_width))
-    throw Error(
-        fmt::format("render_sharding: scale {}, min_width {}, max_width {}. The scale is from 0 to 1000, "
-                    "widths are from 0 to {} columns. Correct the options.",
-                    options.scale, options.min_width, options.max_width, most));
+    throw Error(fmt::format(
+        "{}: scale {}, min_width {}, max_width {}. The scale is from 0 to 1000, widths are from 0 "
+        "to {} columns. Correct the options.",
+        function, options.scale, options.min_width, options.max_width, most));
 }
 
 }  // namespace
 
 std::string render_sharding(const Shape& shape, const Sharding& sharding, const VisualizeOptions& options,
                             Where w) {
-  const Site site(w);
-  check_size("render_sharding", shape, DType::bool_);
-  check_options(options);
+  const Site site(w, "render_sharding");
+  const char* const function = detail::call_site.function;  // that the user called
+  check_size(function, shape, DType::bool_);
+  check_options(function, options);
   const int width = std::max(options.max_width, least_width);
-  const Layout& layout = *layout_of(sharding, static_cast<int>(shape.size()));
+  const Layout& layout = *layout_of(sharding, static_cast<int>(shape.size()), function);
   const Arrangement arranged = arrange_blocks(shape, layout, options, width);
   std::string out = facets_text(captioned_facets(arranged, width), width);
   std::vector<std::string> notes = arranged.notes;
@@ -113,7 +114,7 @@ std::string render_sharding(const Shape& shape, const Sharding& sharding, const 
 
 void visualize_sharding(const Shape& shape, const Sharding& sharding, const VisualizeOptions& options,
                         Where w) {
-  const Site site(w);
+  const Site site(w, "visualize_sharding");
   VisualizeOptions chosen = options;
   if (!chosen.use_color) chosen.use_color = is_color_terminal();
   if (const int columns = terminal_columns(); columns > 0)

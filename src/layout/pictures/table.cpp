@@ -1,4 +1,5 @@
 // sharding_table: who holds what, device by device.
+#include "base/sizes.h"
 #include "layout/pictures/device_ids.h"
 #include "layout/pictures/text.h"
 #include "layout/spelling.h"
@@ -7,10 +8,11 @@
 namespace shardarray {
 
 std::string sharding_table(const Shape& shape, const Sharding& sharding, Where w) {
-  const Site site(w);
+  const Site site(w, "sharding_table");
+  check_size(detail::call_site.function, shape, DType::bool_);
   std::vector<std::vector<std::string>> rows = {{"device", "index", "shard shape", "replica"}};
+  const Layout& layout = *layout_of(sharding, static_cast<int>(shape.size()), detail::call_site.function);
   const auto replicas = sharding.replica_ids(shape);
-  const Layout& layout = *layout_of(sharding, static_cast<int>(shape.size()));
   const bool has_summands = !layout.unreduced().empty();
   const bool has_processes = devices_by_process(layout.order()->devices()).size() > 1;
   if (has_summands) rows[0].push_back("summand");
