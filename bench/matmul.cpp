@@ -1,5 +1,5 @@
 // Matrix products beside as many multiply-adds in registers, and the same by a BLAS (OpenBLAS, or what SHARDARRAY_BLAS names); what
-// a second worker wins where the product is cut over 8 virtual devices.
+// a second worker wins where the product is cut over 8 virtual devices; what a bias and an activation behind it cost.
 #include <shardarray/shardarray.h>
 
 #include "bench.h"
@@ -9,8 +9,37 @@
 
 namespace sa = shardarray;
 
+static sa::Array random_matrix(std::int64_t m, std::int64_t n, const sa::Sharding& where) {
+  return sa::device_put(sa::random::uniform(sa::random::key(n), {m, n}), where);
+}
 static sa::Array random_matrix(std::int64_t n, const sa::Sharding& where) {
-  return sa::device_put(sa::random::uniform(sa::random::key(n), {n, n}), where);
+  return random_matrix(n, n, where);
+}
+
+// A layer beside its product: what a bias and an activation cost, which are a loop behind it.
+static void add_layers(bench::Suite& suite, const sa::Sharding& one) {
+  const auto product = sa::jit([](const sa::Array& x, const sa::Array& w) { return sa::matmul(x, w); });
+  const auto layer = sa::jit([](const sa::Array& x, const sa::Array& w, const sa::Array& b) {
+    return sa::maximum(sa::matmul(x, w) + b, 0.0);
+  });
+  struct Size {
+    std::int64_t m, k, n;
+  };
+  for (const Size& s :
+       {Size{8, 512, 512}, {512, 512, 512}, {1024, 1024, 1024}, {4096, 128, 1024}, {2048, 64, 2048}}) {
+    const sa::Array x = random_matrix(s.m, s.k, one), w = random_matrix(s.k, s.n, one),
+                    b = sa::device_put(sa::random::uniform(sa::random::key(1), {s.n}), one);
+    const std::string size = fmt::format("[{}, {}] @ [{}, {}]", s.m, s.k, s.k, s.n);
+    const double flops = 2.0 * static_cast<double>(s.m * s.k * s.n);
+    suite.add(size,
+              [=] {
+                sa::set_worker_count(1);
+                product(x, w).block_until_ready();
+              },
+              {.flops = flops});
+    suite.add(size + " + bias, relu", [=] { layer(x, w, b).block_until_ready(); },
+              {.floor = size, .flops = flops});
+  }
 }
 
 int main(int argc, char** argv) {
@@ -50,6 +79,8 @@ int main(int argc, char** argv) {
               },
               {.floor = limit, .flops = work, .aim = n >= 512 ? 1 / 0.93 : 0});
   }
+
+  add_layers(suite, one);
 
   const int n = 1024;
   const auto mesh = sa::make_mesh({{"x", 8}});
