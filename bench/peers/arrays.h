@@ -62,7 +62,8 @@ inline Works sum(std::int64_t n) {
   return result_of(sa::jit([](const sa::Array& x) { return sa::sum(x); }), uniform(1, {n}));
 }
 inline Works softmax(std::int64_t rows) {
-  return result_of(sa::jit([](const sa::Array& x) { return sa::softmax(x, -1); }), normal(1, {rows, 1024}));
+  return result_of(sa::jit([](const sa::Array& x) { return sa::softmax(x, -1); }),
+                   normal(1, {rows, (1 << 22) / rows}));
 }
 inline Works layer_norm(std::int64_t rows) {
   const auto f = sa::jit([](const sa::Array& x, const sa::Array& scale, const sa::Array& shift) {

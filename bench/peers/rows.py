@@ -91,6 +91,7 @@ ROWS = [
     Row("sum 1e5", "sum", 10**5, ratio=0.2),
     Row("sum 1e7", "sum", 10**7, ratio=0.95),
     Row("softmax 4096 x 1024", "softmax", 4096, ratio=0.35),
+    Row("softmax 16 x 262144", "softmax", 16, ratio=0.35),
     Row("layer norm 4096 x 1024", "layer_norm", 4096),
     Row("transpose 4096 x 1024", "transpose", 4096, ratio=0.5),
     Row("sort 1e6", "sort", 10**6, ratio=1),

@@ -22,7 +22,7 @@ def total(n, wrap):
 
 
 def softmax(rows, wrap):
-    return result_of(wrap(lambda x: torch.softmax(x, -1)), normal(1, (rows, 1024)))
+    return result_of(wrap(lambda x: torch.softmax(x, -1)), normal(1, (rows, 2**22 // rows)))
 
 
 def layer_norm(rows, wrap):

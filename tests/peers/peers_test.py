@@ -215,7 +215,7 @@ class Runs(unittest.TestCase):
 
     def test_two_peers(self):
         done, lines, written = self.run_bench(
-            self.sides, "--peers", "jax,torch", "--rows", "softmax,random bits"
+            self.sides, "--peers", "jax,torch", "--rows", "softmax 4096,random bits"
         )
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertTrue(lines[0].startswith("jax 1.0, equinox 1.0, optax 1.0, numpy 1.0, torch 1.0 on "))
