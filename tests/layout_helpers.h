@@ -51,6 +51,13 @@ inline const Layout* random_layout(Random& random, const DeviceOrder* order, int
   return Layout::of(order, dims);
 }
 
+/// Now and then fewer elements than tiles, so that tails are short or empty; or none at all.
+inline Shape random_shape(Random& random, int rank) {
+  Shape shape;
+  for (int d = 0; d < rank; d++) shape.push_back(pick(random, pick(random, 0, 1), pick(random, 1, 40)));
+  return shape;
+}
+
 /// tile_of every position.
 inline std::vector<Box> tiles_of(const Layout& l, const Shape& shape) {
   std::vector<Box> out;

@@ -140,6 +140,13 @@ template <std::invocable<const ShardIndex&> F>
   return core::from_callback(
       shape, sharding, [&](const ShardIndex& index) { return asarray(piece(index), std::nullopt, w); }, w);
 }
+/// `sharding` with its devices in the order under which most of x is in its place already: the tiles that device_put(x, sharding) gives,
+/// where it does not matter which device has which. Of all orders the fewest elements move, in sum over the devices; the same sharding where
+/// no other order is better. Nothing moves here, x is computed. Takes time cubic in the devices. Throws ShardingError where the sharding
+/// does not fit x, TraceError inside a trace, Error for an absent array, DonationError for a donated one. Source: COSTA
+/// (https://arxiv.org/abs/2106.06601).
+[[nodiscard]] SHARDARRAY_API NamedSharding relabel_devices(const Array& x, const NamedSharding& sharding,
+                                                           Where w = Where::here());
 /// A global array of `shape` made of one single-device array per device of the sharding, in any order; no copy, committed. The
 /// arrays are computed. Throws ShardingError unless there is exactly one on each device and the rank fits, ShapeError for an
 /// array that has not the shape of its piece, DTypeError when dtypes differ. Of several processes each gives those on its own

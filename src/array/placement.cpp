@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/sizes.h"
@@ -10,6 +11,7 @@
 #include "execute/evaluate.h"
 #include "execute/without_value.h"
 #include "graph/trace_state.h"
+#include "layout/relabel.h"
 #include "layout/spelling.h"
 #include "runtime/devices.h"
 #include "shardarray/detail/maps.h"
@@ -97,6 +99,21 @@ Array from_callback(const Shape& shape, const Sharding& s,
 }
 
 }  // namespace core
+
+NamedSharding relabel_devices(const Array& x, const NamedSharding& sharding, Where w) {
+  const Site site(w, "relabel_devices");
+  core::check_fits(x, sharding, "", "relabel_devices");
+  const auto rank = static_cast<int>(x.ndim());
+  const Layout &from = *layout_of(x.sharding(), rank), &to = *layout_of(sharding, rank);
+  const std::vector<Device> before = to.order()->devices(), after = nearest_devices(from, to, x.shape());
+  if (before == after) return sharding;
+  std::vector<Device> devices;
+  for (const Device& d : sharding.mesh().devices())
+    devices.push_back(after[static_cast<std::size_t>(std::ranges::find(before, d) - before.begin())]);
+  Shape sizes;
+  for (const auto& [name, size] : sharding.mesh().shape()) sizes.push_back(size);
+  return {Mesh({sizes, devices}, sharding.mesh().axis_names(), w), sharding.spec(), w};
+}
 
 static Array from_single_device_arrays(const Shape& shape, const Sharding& sharding,
                                        std::span<const Array> arrays, std::optional<DType> dtype, Where w) {
