@@ -30,7 +30,7 @@ namespace debug {
 struct SHARDARRAY_API Printable {
   Printable(const Array& a) {  ///< an absent one as `none`
     if (a.has_value()) value = a;
-    else value = std::string("none");
+    else value = to_string(a);
   }
   template <std::integral I> Printable(I i) {
     if constexpr (std::is_unsigned_v<I>) value = static_cast<std::uint64_t>(i);
