@@ -21,7 +21,7 @@ Array operand(const Operand& o, int seed) {
   return o.dtype == sa::int32 ? x + 5 : x * 0.25;
 }
 
-// Of devices that this process has not: 125 operations take as long as a byte, as it is planned for those that it has.
+// Of devices that this process has not: 12.5 operations take as long as a byte, as it is planned for those that it has.
 sa::Mesh mesh_elsewhere(const bench::Product& p) {
   sa::Machine m;
   m.name = "many-like-these";
@@ -29,7 +29,7 @@ sa::Mesh mesh_elsewhere(const bench::Product& p) {
   m.memory = 1e12;
   m.memory_bandwidth = 1e10;
   m.step_latency = 1e-7;
-  m.flops["float32"] = 125e9;
+  m.flops["float32"] = 12.5e9;
   m.links = {{"all", 128, 1e9, 1e-6}};
   std::vector<sa::Device> devices = m.devices();
   devices.resize(static_cast<std::size_t>(p.devices()));
