@@ -17,13 +17,6 @@ using namespace shardarray::testing::layouts;
 
 namespace {
 
-// Now and then fewer elements than tiles, so that tails are short or empty; or none at all.
-Shape random_shape(Random& random, int rank) {
-  Shape shape;
-  for (int d = 0; d < rank; d++) shape.push_back(pick(random, pick(random, 0, 1), pick(random, 1, 40)));
-  return shape;
-}
-
 Box random_box(Random& random, const Shape& shape) {
   Box b;
   for (std::int64_t n : shape) {
@@ -44,6 +37,7 @@ std::vector<int> scan(const std::vector<Box>& boxes, const Box& b) {
 // The rule of BoxSenders for tiles, which do not overlap, with a look at every pair.
 struct PlainSenders {
   std::vector<Box> tiles;
+  std::vector<int> memory;  // by position; empty: each has one of its own
   std::vector<std::int64_t> sent = std::vector<std::int64_t>(tiles.size(), 0);
 
   std::vector<BoxMove> fill(const Box& target, int p) {
@@ -56,9 +50,11 @@ struct PlainSenders {
       const Box part = intersect(tiles[q], target);
       if (!first || part.empty() || tiles[q] == tiles[own]) continue;
       std::tuple<std::int64_t, int, int> best{INT64_MAX, 0, 0};
-      for (std::size_t o = 0; o < tiles.size(); o++)
-        if (const int k = static_cast<int>(o); tiles[o] == tiles[q])
-          best = std::min(best, {sent[o], std::abs(k - p), k});
+      for (std::size_t o = 0; o < tiles.size(); o++) {
+        const int k = static_cast<int>(o);
+        const bool is_here = !memory.empty() && memory[o] == memory[own];
+        if (tiles[o] == tiles[q]) best = std::min(best, {is_here ? -1 : sent[o], is_here ? 0 : std::abs(k - p), k});
+      }
       const int from = std::get<2>(best);
       moves.push_back({from, p, part});
       sent[static_cast<std::size_t>(from)] += part.elements();
@@ -89,8 +85,11 @@ TEST_CASE("box moves: what the senders choose is what a look at every pair gives
     CAPTURE(to->to_string());
     CAPTURE(shape);
     const std::vector<Box> sources = tiles_of(*from, shape);
-    BoxSenders senders(sources);
-    PlainSenders plain{sources};
+    std::vector<int> memory;
+    if (pick(random, 0, 1) == 1)
+      for (int p = 0; p < order->size(); p++) memory.push_back(pick(random, 0, 3));
+    BoxSenders senders(sources, memory);
+    PlainSenders plain{sources, memory};
     const bool halos = pick(random, 0, 1) == 1;
     for (int p = 0; p < order->size(); p++) {
       const Box target = halos ? random_box(random, shape) : tile_of(*to, shape, p);
@@ -99,7 +98,7 @@ TEST_CASE("box moves: what the senders choose is what a look at every pair gives
       REQUIRE(text(moves) == text(plain.fill(target, p)));
     }
     senders.restart();
-    PlainSenders fresh{sources};
+    PlainSenders fresh{sources, memory};
     std::vector<BoxMove> moves;
     senders.fill(whole_box(shape), order->size() - 1, moves);
     CHECK(text(moves) == text(fresh.fill(whole_box(shape), order->size() - 1)));

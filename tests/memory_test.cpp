@@ -156,6 +156,25 @@ TEST_CASE("memory: workers, replicas and old contents do not show in a training 
   CHECK(over_nan == want);
 }
 
+TEST_CASE("memory: what is added to a sum of nothing is read when it has been made") {
+  const sa::Sharding one = sa::SingleDeviceSharding(sa::devices()[0]);
+  using Function = Array (*)(const Array&);
+  const Function sums[] = {[](const Array& x) { return sa::sum(x, 2); },
+                           [](const Array& x) { return sa::prod(x, 2) - 1; },
+                           [](const Array& x) { return sa::any(x > 0, 2).astype(sa::float32); },
+                           [](const Array& x) { return sa::cumsum(sa::sum(x, 2) * 2, 0); }};
+  for (const std::int64_t n : {32, 512})
+    for (const Function of_nothing : sums) {
+      const Array a = sa::device_put(sa::reshape(numbers(n * n), {n, n}), one), x = sa::device_put(sa::zeros({n, n, 0}), one);
+      const auto f = sa::jit([&](const Array& v, const Array& w) {
+        const Array b = sa::matmul(v, v);
+        return std::tuple(of_nothing(w) + b, sa::sort(sa::maximum(b, 0), 1));
+      });
+      const Values want = values(sa::matmul(a, a));
+      for (int run = 0; run < 3; run++) CHECK(values(std::get<0>(f(a, x))) == want);
+    }
+}
+
 TEST_CASE("memory: separate replicas are separate buffers") {
   const sa::Sharding whole = sa::NamedSharding(sa::make_mesh({{"i", 8}}), P());
   sa::set_share_replicas(false);

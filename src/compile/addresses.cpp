@@ -15,6 +15,17 @@ Box Addresses::tile(int v, int p) const {
   return held_box(x, local(x.layout, p));
 }
 
+std::vector<int> Addresses::shared_memories() const {
+  if (!in_.share_replicas) return {};
+  std::map<std::pair<int, int>, int> known;  // process, memory
+  std::vector<int> all;
+  for (const Device& d : in_.order->devices())
+    all.push_back(
+        known.try_emplace({d.process_index, d.memory}, static_cast<int>(known.size())).first->second);
+  if (known.size() == 1) all.clear();
+  return all;
+}
+
 Memory& Addresses::memory(int v) {
   const int m = storage(v).memory;
   if (m < 0) throw InternalError("plan: a value that is not stored is read from memory");

@@ -34,6 +34,8 @@ class Addresses {
   /// True when position p needs no transfer to read the instance that position q has.
   bool same_instance(int v, int p, int q) { return instance(v, p) == instance(v, q); }
   std::map<int, Memory>& all() { return memories_; }
+  /// Position -> which memory its device shares with others; empty where none does, or all do.
+  std::vector<int> shared_memories() const;
   /// The number, behind those of all values, of the scratch arenas (one a device) of the program that this group calls.
   int scratch_of(std::size_t group) const { return static_cast<int>(p_.values.size() + group); }
   const DeviceOrder* order() const { return in_.order; }
@@ -57,7 +59,7 @@ TileWalk tile_walk(const KernelAccess& a, const Box& tile, std::size_t rank);
 /// The Exchange that executes a transfer or an op made of boxes.
 Exchange make_exchange(const LocalStep& s, const FlatGraph& g, Addresses& at);
 /// The same of a transfer between layouts without its pieces, of which there may be as many as pairs of devices; and the bytes that these
-/// bring from other devices.
+/// bring from other devices. Without items where all lies there already.
 std::pair<Exchange, std::int64_t> outline_exchange(const LocalStep& s, Addresses& at);
 inline bool is_between_layouts(const LocalStep& s) { return s.node < 0 && s.transfer >= 0 && !s.assembly; }
 /// Gemm and LibraryCall items.

@@ -10,6 +10,7 @@
 #include "compile/addresses.h"
 #include "compile/in_place.h"
 #include "compile/index_map.h"
+#include "compile/lay_in_result.h"
 #include "compile/scratch_space.h"
 #include "shardarray/error.h"
 
@@ -35,7 +36,8 @@ class Planner {
     alias_donated();
     place_outputs();
     check_total();
-    place_scratch();
+    lay_in_others();
+    place_within();
     peaks();
     find_largest();
   }
@@ -127,15 +129,15 @@ class Planner {
     }
   }
 
-  // May output value v be written over input value i?
-  bool may_reuse(int v, int i) {
-    const int m = at_.storage(v).memory;
+  // May memory m be written over input value i? `within`: m lies somewhere in it.
+  bool may_reuse(int m, int i, const Within* within = nullptr) {
     const Life made = lives_[m], read = lives_[i];
     if (read.last < made.first) return true;
     if (read.last != made.first) return false;
     const Group& x = at(f_.groups, made.first);
     if (!x.loop)
-      return carries_on(at(p_.steps, x.steps[0]), m, i) || writes_over(at(p_.steps, x.steps[0]), m, i);
+      return within == nullptr &&
+             (carries_on(at(p_.steps, x.steps[0]), m, i) || writes_over(at(p_.steps, x.steps[0]), m, i));
     const GroupKernel& k = at(kernels_, made.first);
     // What is stored: v itself, or what v is a view of. The parts of complex numbers are apart.
     for (std::size_t output = 0; output < k.args.size(); output++) {
@@ -144,7 +146,7 @@ class Planner {
       for (std::size_t j = 0; j < k.args.size(); j++) {
         const KernelAccess& a = k.args[j];
         if (a.output || at_.storage(a.value).memory != i) continue;
-        if (!same_places(k, a, written)) return false;
+        if (!same_places(k, a, written, within)) return false;
         if (a.part == written.part && !may_overwrite(k.kernel, static_cast<int>(j), static_cast<int>(output)))
           return false;
       }
@@ -153,14 +155,20 @@ class Planner {
   }
 
   // Does the loop, at every point on every device, read one where it writes the other?
-  bool same_places(const GroupKernel& k, const KernelAccess& read, const KernelAccess& written) const {
+  bool same_places(const GroupKernel& k, const KernelAccess& read, const KernelAccess& written,
+                   const Within* within) const {
     if (read.indirect >= 0) return false;
     const auto rank = static_cast<std::size_t>(k.kernel.outer + k.kernel.inner);
     const auto walk = [&](const KernelAccess& a, int p) {
       return tile_walk(a, at_.stored_tile(a.value, p), rank);
     };
-    for (int p = 0; p < in_.order->size(); p++)
-      if (walk(read, p) != walk(written, p)) return false;
+    for (int p = 0; p < in_.order->size(); p++) {
+      TileWalk to = walk(written, p);
+      if (within != nullptr)
+        to.origin += static_cast<std::int64_t>(within->places[at_.instance(written.value, p)].offset /
+                                               itemsize(at_.value(written.value).type.dtype));
+      if (walk(read, p) != to) return false;
+    }
     return true;
   }
 
@@ -201,7 +209,7 @@ class Planner {
           return false;
         if (in_.first_carry && i != *in_.first_carry + k) return false;
         fits[i] = true;
-        return may_reuse(output_values_[k], p_.inputs[i]);
+        return may_reuse(at_.storage(output_values_[k]).memory, p_.inputs[i]);
       });
       if (reused == donated.end()) continue;
       taken[*reused] = true;
@@ -231,6 +239,125 @@ class Planner {
     }
   }
 
+  // What is gathered or put together last of all is made in what becomes of it: in results, and in temporary values where scratch
+  // does not grow by that.
+  void lay_in_others() {
+    lay_in_results(false);
+    place_scratch();
+    const auto lives = lives_;
+    const auto placed = placed_;
+    const std::size_t in_results = within_.size();
+    lay_in_results(true);
+    if (within_.size() == in_results) return;
+    const std::vector<std::uint64_t> before = program_.scratch_bytes;
+    place_scratch();
+    if (std::ranges::max(program_.scratch_bytes) <= std::ranges::max(before)) return;
+    lives_ = lives;
+    placed_ = placed;
+    for (; within_.size() > in_results; within_.pop_back()) hosts_.erase(within_.back().memory);
+    place_scratch();
+  }
+
+  // Last ones first, so that it is known where a host lies.
+  void lay_in_results(bool temporary) {
+    for (int k = static_cast<int>(f_.groups.size()) - 1; k >= 0; k--) {
+      if (at(f_.groups, k).loop) continue;
+      const LocalStep& s = at(p_.steps, at(f_.groups, k).steps[0]);
+      if (s.out.size() != 1) continue;
+      const int host = at_.storage(s.out[0]).memory, root = root_of(host);
+      if (host < 0 || lives_.at(host).first != k || placed_.contains(root) == temporary) continue;
+      for (std::size_t operand = 0; operand < s.in.size(); operand++) {
+        if (!ends_in(s, operand, k)) continue;
+        auto within = within_result(s, operand, g_, at_, align_);
+        if (!within || !may_lie_within(*within, root)) continue;
+        const int first = lives_[within->memory].first;
+        for (int m = host;; m = hosts_.at(m)) {
+          lives_[m].first = std::min(lives_[m].first, first);
+          if (m == root) break;
+        }
+        hosts_[within->memory] = host;
+        placed_.insert(within->memory);
+        within_.push_back(std::move(*within));
+      }
+    }
+  }
+
+  // In which memory of its own that one lies in the end.
+  int root_of(int memory) const {
+    for (auto host = hosts_.find(memory); host != hosts_.end(); host = hosts_.find(memory)) memory = host->second;
+    return memory;
+  }
+
+  // Is s the last one that reads its temporary operand, once?
+  bool ends_in(const LocalStep& s, std::size_t operand, int group) {
+    const int from = at_.storage(s.in[operand]).memory;
+    if (from < 0 || from == at_.storage(s.out[0]).memory || placed_.contains(from)) return false;
+    const Life& life = lives_.at(from);
+    return life.first >= 0 && life.last == group &&
+           std::ranges::count_if(s.in, [&](int v) { return at_.storage(v).memory == from; }) == 1;
+  }
+
+  bool may_lie_within(const Within& w, int root) {
+    for (std::size_t k = 0; k < output_values_.size(); k++) {
+      if (at_.storage(output_values_[k]).memory != root || program_.outputs[k].alias < 0) continue;
+      const int input = at(p_.inputs, program_.outputs[k].alias);
+      if (lives_[input].last >= lives_[w.memory].first && (w.host != root || !may_reuse(w.memory, input, &w)))
+        return false;
+    }
+    return placed_.contains(root) || takes_no_more(w, root);
+  }
+
+  // A host lives longer than it would: from when that is made which lies in it.
+  bool takes_no_more(const Within& w, int root) {
+    const int first = lives_[w.memory].first, begins = lives_[root].first;
+    if (first >= begins) return true;
+    if (alive_.empty()) count_alive();
+    std::map<int, std::uint64_t> more;  // by device
+    const Memory &source = at_.memory(w.memory), &host = at_.memory(root);
+    for (std::size_t i = 0; i < host.device.size(); i++) more[host.device[i]] += host.bytes[i];
+    for (std::size_t i = 0; i < source.device.size(); i++)
+      if (const auto m = more.find(source.device[i]); m != more.end())
+        m->second -= std::min(m->second, source.bytes[i]);
+    std::uint64_t most = 0;
+    for (const auto& [device, bytes] : more) most = std::max(most, bytes);
+    const auto lo = alive_.begin() + first, hi = alive_.begin() + begins;
+    if (*std::max_element(lo, hi) + most > *std::ranges::max_element(alive_)) return false;
+    for (auto it = lo; it != hi; ++it) *it += most;
+    return true;
+  }
+
+  void count_alive() {
+    std::vector<std::vector<std::pair<int, std::int64_t>>> changes(f_.groups.size() + 1);  // device, bytes
+    for (const auto& [m, life] : lives_) {
+      if (!is_temporary(m, life)) continue;
+      const Memory& memory = at_.all().at(m);
+      for (std::size_t i = 0; i < memory.device.size(); i++) {
+        const auto bytes = static_cast<std::int64_t>(memory.bytes[i]);
+        at(changes, life.first).emplace_back(memory.device[i], bytes);
+        at(changes, life.last + 1).emplace_back(memory.device[i], -bytes);
+      }
+    }
+    std::vector<std::int64_t> alive(static_cast<std::size_t>(in_.order->size()), 0);
+    for (std::size_t k = 0; k < f_.groups.size(); k++) {
+      for (const auto& [device, bytes] : changes[k]) at(alive, device) += bytes;
+      alive_.push_back(static_cast<std::uint64_t>(std::ranges::max(alive)));
+    }
+  }
+
+  bool is_temporary(int m, const Life& life) const { return life.first >= 0 && !placed_.contains(m); }
+
+  // Each behind its host.
+  void place_within() {
+    for (const Within& w : within_) {
+      const Memory& host = at_.memory(w.host);
+      Memory& memory = at_.memory(w.memory);
+      for (std::size_t i = 0; i < memory.refs.size(); i++) {
+        memory.refs[i] = host.refs[w.places[i].instance];
+        memory.refs[i].offset += w.places[i].offset;
+      }
+    }
+  }
+
   // All sums of bytes below stay in 64 bits.
   void check_total() {
     std::int64_t total = 0;
@@ -248,7 +375,7 @@ class Planner {
     std::vector<ScratchSpace> spaces(program_.scratch_bytes.size());
     std::vector<std::pair<Life, int>> temporary;
     for (auto& [m, life] : lives_)
-      if (life.first >= 0 && !placed_.contains(m)) temporary.push_back({life, m});
+      if (is_temporary(m, life)) temporary.push_back({life, m});
     std::stable_sort(temporary.begin(), temporary.end(),
                      [](const auto& a, const auto& b) { return a.first.first < b.first.first; });
     for (const auto& [life, m] : temporary) {
@@ -293,9 +420,6 @@ class Planner {
         add({HeldMemory::Kind::result, static_cast<int>(k), at(output_values_, o), 0},
             at(program_.outputs, o).devices, at(program_.outputs, o).bytes);
 
-    const auto is_temporary = [&](int m, const Life& life) {
-      return life.first >= 0 && !placed_.contains(m);
-    };
     std::vector<std::uint64_t> alive(f_.groups.size() + 1, 0);  // at first: what begins less what has ended
     for (const auto& [m, life] : lives_)
       if (is_temporary(m, life)) {
@@ -330,7 +454,10 @@ class Planner {
   Compiled& out_;
   std::map<int, Life> lives_;
   std::vector<int> output_values_;
-  std::set<int> placed_;  // memories
+  std::set<int> placed_;              // memories that are not in scratch of their own
+  std::vector<Within> within_;        // each behind its host
+  std::map<int, int> hosts_;          // the same: memory -> host
+  std::vector<std::uint64_t> alive_;  // by group: bytes of temporary values where most are, or a little more
 };
 
 }  // namespace

@@ -172,7 +172,13 @@ class Reduction {
 class Movement {
  public:
   Movement(Addresses& at, int v) : from_(at, v), groups_(from_.groups(from_.layout().unreduced())) {
-    for (const std::vector<int>& g : groups_.positions) senders_.emplace_back(from_.tiles(g));
+    const std::vector<int> shared = at.shared_memories();
+    for (const std::vector<int>& g : groups_.positions) {
+      std::vector<int> memory;
+      if (!shared.empty())
+        for (const int p : g) memory.push_back(shared[static_cast<std::size_t>(p)]);
+      senders_.emplace_back(from_.tiles(g), std::move(memory));
+    }
   }
 
   const ReadValue& from() const { return from_; }
@@ -319,6 +325,10 @@ void combine_parts(Exchange& e) {
   e.dtype = part_type(e.dtype);
 }
 
+bool lies_within(const Ref& r, const Ref& host, std::uint64_t bytes) {
+  return r.base == host.base && host.offset <= r.offset && r.offset < host.offset + bytes;
+}
+
 // Who receives first chooses first among the senders: that does not depend on the order of the target's devices.
 std::vector<Exchange::Item*> by_position(std::vector<Exchange::Item>& items) {
   std::vector<Exchange::Item*> sorted;
@@ -338,7 +348,7 @@ std::pair<Exchange, std::int64_t> outline_exchange(const LocalStep& s, Addresses
   e.dtype = at.value(dst).type.dtype;
   e.transfer = s.transfer;
   e.items = empty_items(at.memory(dst));
-  std::int64_t summands = 1, elements = 0;
+  std::int64_t summands = 1, elements = 0, to_fill = 0;
   if (from.unreduced() != to.unreduced()) {
     e.reducer = from.reducer();
     for (const SubAxis a : reduced_axes(from, to)) summands *= a.size;
@@ -347,7 +357,18 @@ std::pair<Exchange, std::int64_t> outline_exchange(const LocalStep& s, Addresses
     const Box tile = at.tile(dst, item.device);
     elements = add_sizes(elements, mul_sizes(summands, tile.elements()) -
                                        intersect(tile, at.tile(src, item.device)).elements());
+    to_fill = add_sizes(to_fill, tile.elements());
   }
+  const Memory &source = at.memory(src), &target = at.memory(dst);
+  for (std::size_t i = 0; i < source.refs.size(); i++) {
+    const int p = source.device[i];
+    const std::size_t host = at.instance(dst, p);
+    if (!lies_within(source.refs[i], target.refs[host], target.bytes[host])) continue;
+    const std::int64_t there = at.tile(src, p).elements();
+    to_fill -= there;
+    if (at.instance(src, target.device[host]) != i) elements -= there;
+  }
+  if (to_fill == 0) e.items.clear();
   return {std::move(e), mul_sizes(elements, static_cast<std::int64_t>(itemsize(e.dtype)))};
 }
 

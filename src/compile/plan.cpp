@@ -12,6 +12,7 @@
 #include "compile/iterate.h"
 #include "compile/share_sums.h"
 #include "runtime/contraction.h"
+#include "runtime/step_ranges.h"
 
 namespace shardarray {
 
@@ -58,7 +59,7 @@ static std::int64_t moved_bytes(const Exchange& e) {
   for (const Exchange::Item& item : e.items)
     for (const Exchange::Piece& piece : item.pieces)
       for (const Exchange::Source& s : piece.sources)
-        if (s.device != item.device) bytes = add_sizes(bytes, bytes_of(piece.extents, e.dtype));
+        if (s.device != item.device && !lies_there(piece)) bytes = add_sizes(bytes, bytes_of(piece.extents, e.dtype));
   return bytes;
 }
 
@@ -88,6 +89,13 @@ static bool lies_there(const LocalStep& copy, Addresses& at) {
   const Memory &from = at.memory(copy.in[0]), &to = at.memory(copy.out[0]);
   return std::equal(from.refs.begin(), from.refs.end(), to.refs.begin(), to.refs.end(),
                     [](const Ref& a, const Ref& b) { return a.base == b.base && a.offset == b.offset; });
+}
+
+static bool lies_there(const Exchange& e) {
+  return std::ranges::all_of(e.items, [](const Exchange::Item& item) {
+    return !item.fill && (item.dst_bytes == 0 || !item.pieces.empty()) &&
+           std::ranges::all_of(item.pieces, [](const Exchange::Piece& p) { return lies_there(p); });
+  });
 }
 
 // The transfers of every run of a called program are the caller's.
@@ -154,9 +162,14 @@ void plan(const Partition& p, Fusion f, const FlatGraph& g, const CompileInput& 
       else if (in.is_explained && is_between_layouts(s)) {
         auto [exchange, moved] = outline_exchange(s, addresses);
         at(program->transfers, s.transfer).moved_bytes = moved;
+        if (exchange.items.empty()) continue;
         step.body = std::move(exchange);
         is_outlined = true;
-      } else step.body = make_exchange(s, g, addresses);
+      } else {
+        Exchange exchange = make_exchange(s, g, addresses);
+        if (lies_there(exchange)) continue;
+        step.body = std::move(exchange);
+      }
     }
     Exchange shares;
     if (auto* const e = std::get_if<Exchange>(&step.body)) {

@@ -25,7 +25,7 @@ std::int64_t walked_elements(const Kernel& k, const Loop::Item& item) {
 
 /// Work::elements of an exchange: one piece, which is the whole of its destination and of its sources.
 std::int64_t walked_elements(const Exchange& x, const Exchange::Item& item) {
-  if (item.fill || item.pieces.size() != 1) return 0;
+  if (item.fill || item.pieces.size() != 1 || lies_there(item.pieces[0])) return 0;
   const Exchange::Piece& p = item.pieces[0];
   const std::int64_t n = num_elements(p.extents);
   const auto bytes = static_cast<std::uint64_t>(n) * itemsize(x.dtype);

@@ -9,6 +9,7 @@
 #include "cuda/step_launches.h"
 #include "kernels/exchange.cuh"
 #include "runtime/evaluate_instruction.h"
+#include "runtime/step_ranges.h"
 
 namespace shardarray::cuda {
 namespace {
@@ -81,7 +82,7 @@ device::MoveItem move_item(const Exchange::Item& item, std::int64_t bytes, std::
   std::vector<device::MovePiece> pieces;
   for (const Exchange::Piece& p : item.pieces) {
     const std::int64_t elements = num_elements(p.extents);
-    if (elements == 0 || p.sources.empty()) continue;
+    if (elements == 0 || p.sources.empty() || lies_there(p)) continue;
     device::MovePiece piece{};
     piece.dst = device_address(p.dst);
     std::vector<device::MoveAxis> axes = axes_of(p, bytes);

@@ -8,6 +8,7 @@
 #include "base/small_vector.h"
 #include "cuda/launch.h"
 #include "cuda/step_launches.h"
+#include "runtime/step_ranges.h"
 #include "shardarray/error.h"
 
 namespace shardarray::cuda {
@@ -25,6 +26,7 @@ std::vector<std::int64_t> received_by(const Program& program) {
     if (x == nullptr || x->transfer < 0) continue;
     for (const Exchange::Item& item : x->items)
       for (const Exchange::Piece& piece : item.pieces) {
+        if (lies_there(piece)) continue;
         const auto foreign =
             std::count_if(piece.sources.begin(), piece.sources.end(),
                           [&](const Exchange::Source& s) { return s.device != item.device; });

@@ -34,9 +34,9 @@ std::string result_text(const Program& program, const Port& result) {
     return false;
   };
   std::string text = "the result " + to_string(Type{result.shape, result.dtype});
-  for (const Step& s : program.steps)
-    if (std::visit(is_written, s.body)) return text + " of " + spelled(s.label, s.where);
-  return text;
+  const auto last = std::find_if(program.steps.rbegin(), program.steps.rend(),
+                                 [&](const Step& s) { return std::visit(is_written, s.body); });
+  return last == program.steps.rend() ? text : text + " of " + spelled(last->label, last->where);
 }
 
 using Buffers = SmallVector<BufferRef, 8>;

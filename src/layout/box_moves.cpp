@@ -87,7 +87,8 @@ HeldBoxes::HeldBoxes(std::vector<std::pair<Box, std::vector<int>>> parts, std::s
   }
 }
 
-BoxSenders::BoxSenders(const std::vector<Box>& sources) : held_(sources), sent_(sources.size(), 0) {
+BoxSenders::BoxSenders(const std::vector<Box>& sources, std::vector<int> memory)
+    : held_(sources), memory_(std::move(memory)), sent_(sources.size(), 0) {
   const std::vector<Box>& boxes = held_.boxes();
   for (int b = 0; b < static_cast<int>(boxes.size()); b++) {
     overlaps_.push_back(held_.meeting(at(boxes, b)));
@@ -97,8 +98,14 @@ BoxSenders::BoxSenders(const std::vector<Box>& sources) : held_(sources), sent_(
   }
 }
 
-// The least loaded owner, nearest to `target` among equals.
+// One in the target's memory, else the least loaded owner, nearest to `target` among equals.
 int BoxSenders::sender(int box, int target) const {
+  if (!memory_.empty()) {
+    const std::vector<int>& owners = held_.owners(box);
+    const auto here =
+        std::ranges::find_if(owners, [&](int p) { return at(memory_, p) == at(memory_, target); });
+    if (here != owners.end()) return *here;
+  }
   const std::set<Load>& loads = at(loads_, box);
   const std::int64_t least = loads.begin()->first;
   const auto above = loads.lower_bound({least, target});

@@ -41,10 +41,11 @@ class HeldBoxes {
 };
 
 /// Chooses who sends: boxes that together fill a target, each from one position of the sources: itself where it has the data,
-/// otherwise the least loaded of the owners, nearest first. Empty boxes are left out.
+/// otherwise the first owner in its memory, otherwise the least loaded of the owners, nearest first. Empty boxes are left out.
 class BoxSenders {
  public:
-  explicit BoxSenders(const std::vector<Box>& sources);
+  /// `memory`: by position, whose is the same as whose; empty: nobody's, or everybody's.
+  explicit BoxSenders(const std::vector<Box>& sources, std::vector<int> memory = {});
   /// Appends the moves that fill `target` at position p. Throws InternalError where the sources do not cover it.
   void fill(const Box& target, int p, std::vector<BoxMove>& out);
   /// From here on nobody has sent anything.
@@ -56,6 +57,7 @@ class BoxSenders {
   void count(int box, int from, std::int64_t elements);
 
   HeldBoxes held_;
+  std::vector<int> memory_;
   std::vector<std::vector<int>> overlaps_;  // box -> others that meet it
   std::vector<std::set<Load>> loads_;       // box -> its owners
   std::vector<std::int64_t> sent_;          // by position

@@ -17,7 +17,46 @@ MemoryRange matrix_range(const Ref& r, std::int64_t rows, std::int64_t cols, std
   return elements_range(r, (batch - 1) * stride + (rows - 1) * ld + cols, size);
 }
 
+/// What a loop reads of a tile: from the first of its elements to the last one. A walk may begin outside of the tile. Where nothing is
+/// reduced, what stands behind the reduction is read all the same.
+MemoryRange read_range(const LoopArg& a, const Shape& extents, int outer, std::size_t size) {
+  MemoryRange all = tile_range(a.ref, a.first, a.bytes);
+  std::int64_t lo = 0, hi = 0;
+  for (std::size_t d = 0; d < extents.size(); d++) {
+    if (extents[d] == 0 && d < static_cast<std::size_t>(outer)) return {all.base, all.lo, all.lo};
+    (a.strides[d] < 0 ? lo : hi) += a.strides[d] * (std::max<std::int64_t>(extents[d], 1) - 1);
+  }
+  const auto bytes = static_cast<std::int64_t>(size), first = static_cast<std::int64_t>(a.first);
+  const auto inside = [&](std::int64_t n) {
+    return all.lo + static_cast<std::uint64_t>(std::clamp<std::int64_t>(n, 0, static_cast<std::int64_t>(a.bytes)));
+  };
+  return {all.base, inside(first + lo * bytes), inside(first + (hi + 1) * bytes)};
+}
+
+/// The destination but for what lies there already.
+MemoryRanges written_by(const Exchange::Item& i, DType dtype) {
+  MemoryRanges there, all;
+  if (!i.fill)
+    for (const Exchange::Piece& p : i.pieces)
+      if (lies_there(p)) there.push_back(elements_range(p.dst, num_elements(p.extents), itemsize(dtype)));
+  std::ranges::sort(there, {}, &MemoryRange::lo);
+  std::uint64_t lo = i.dst.offset;
+  for (const MemoryRange& r : there) {
+    if (lo < r.lo) all.push_back({i.dst.base, lo, r.lo});
+    lo = std::max(lo, r.hi);
+  }
+  if (const std::uint64_t end = i.dst.offset + i.dst_bytes; lo < end || there.empty())
+    all.push_back({i.dst.base, lo, end});
+  return all;
+}
+
 }  // namespace
+
+bool lies_there(const Exchange::Piece& p) {
+  return p.sources.size() == 1 && p.sources[0].ref.base == p.dst.base &&
+         p.sources[0].ref.offset == p.dst.offset && is_packed(p.extents, p.src_strides) &&
+         is_packed(p.extents, p.dst_strides);
+}
 
 Shape row_major(const Shape& shape) {
   Shape strides = Shape::filled(shape.size(), 1);
@@ -40,7 +79,10 @@ ItemRanges ranges_of(const Loop& loop, const Loop::Item& item) {
   ItemRanges out;
   for (std::size_t k = 0; k < item.args.size(); k++) {
     const LoopArg& a = item.args[k];
-    (loop.kernel->args[k].output ? out.writes : out.reads).push_back(tile_range(a.ref, a.first, a.bytes));
+    const KernelArg& arg = loop.kernel->args[k];
+    if (arg.output) out.writes.push_back(tile_range(a.ref, a.first, a.bytes));
+    else out.reads.push_back(arg.indirect ? tile_range(a.ref, a.first, a.bytes)
+                                          : read_range(a, item.extents, loop.kernel->outer, itemsize(arg.type)));
   }
   return out;
 }
@@ -61,11 +103,12 @@ ItemRanges ranges_of(const LibraryCall& x, const LibraryCall::Item& i) {
   return out;
 }
 
-ItemRanges ranges_of(const Exchange&, const Exchange::Item& i) {
+ItemRanges ranges_of(const Exchange& x, const Exchange::Item& i) {
   ItemRanges out;
   for (const Exchange::Piece& p : i.pieces)
-    for (const Exchange::Source& s : p.sources) out.reads.push_back(tile_range(s.ref, s.first, s.tile_bytes));
-  out.writes.push_back({i.dst.base, i.dst.offset, i.dst.offset + i.dst_bytes});
+    if (!lies_there(p))
+      for (const Exchange::Source& s : p.sources) out.reads.push_back(tile_range(s.ref, s.first, s.tile_bytes));
+  out.writes = written_by(i, x.dtype);
   return out;
 }
 
@@ -147,7 +190,7 @@ MemoryRanges written_wholly(const Exchange& x, const Exchange::Item& i) {
   for (const Exchange::Piece& p : i.pieces)
     bytes += static_cast<std::uint64_t>(num_elements(p.extents)) * itemsize(x.dtype);
   if (!i.fill && bytes != i.dst_bytes) return {};
-  return {{i.dst.base, i.dst.offset, i.dst.offset + i.dst_bytes}};
+  return written_by(i, x.dtype);
 }
 
 MemoryRanges written_wholly(const Step& step) {

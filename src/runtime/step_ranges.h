@@ -19,6 +19,9 @@ bool is_packed(const Shape& extents, const Shape& strides);
 /// Whether it is the same element at all points.
 bool is_one_element(const LoopArg& a);
 
+/// Whether what it moves lies in its place already, so that nothing is to be done.
+bool lies_there(const Exchange::Piece& p);
+
 using MemoryRanges = std::vector<MemoryRange>;
 struct ItemRanges {
   MemoryRanges reads, writes;

@@ -12,6 +12,7 @@
 #include "base/per_thread.h"
 #include "cpu/address.h"
 #include "cpu/loops/loops.h"
+#include "runtime/step_ranges.h"
 #include "shardarray/error.h"
 
 namespace shardarray {
@@ -74,7 +75,7 @@ void ExchangePlan::add_piece(const Exchange::Piece& p, int device) {
   Piece piece;
   piece.dst = p.dst;
   piece.elements = num_elements(p.extents);
-  if (piece.elements == 0) return;
+  if (piece.elements == 0 || lies_there(p)) return;
   for (std::size_t d = 0; d < p.extents.size(); d++)
     append_axis<&Dim::src, &Dim::dst>(piece.dims, {p.extents[d], p.src_strides[d], p.dst_strides[d]});
   if (piece.dims.empty()) piece.dims.push_back({1, 1, 1});
