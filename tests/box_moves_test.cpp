@@ -53,7 +53,8 @@ struct PlainSenders {
       for (std::size_t o = 0; o < tiles.size(); o++) {
         const int k = static_cast<int>(o);
         const bool is_here = !memory.empty() && memory[o] == memory[own];
-        if (tiles[o] == tiles[q]) best = std::min(best, {is_here ? -1 : sent[o], is_here ? 0 : std::abs(k - p), k});
+        if (tiles[o] == tiles[q])
+          best = std::min(best, {is_here ? -1 : sent[o], is_here ? 0 : std::abs(k - p), k});
       }
       const int from = std::get<2>(best);
       moves.push_back({from, p, part});

@@ -26,13 +26,16 @@ struct Use {
 };
 
 const Use uses[] = {
-    {"a result", [](const Array& v, const Array&, const sa::Sharding&, const sa::Sharding& to) -> Arrays {
+    {"a result",
+     [](const Array& v, const Array&, const sa::Sharding&, const sa::Sharding& to) -> Arrays {
        return {sa::reshard(v * 2 + 1, to)};
      }},
-    {"temporary", [](const Array& v, const Array& w, const sa::Sharding&, const sa::Sharding& to) -> Arrays {
+    {"temporary",
+     [](const Array& v, const Array& w, const sa::Sharding&, const sa::Sharding& to) -> Arrays {
        return {sa::flip(sa::reshard(v * v, to), 0) + w};
      }},
-    {"read again", [](const Array& v, const Array&, const sa::Sharding&, const sa::Sharding& to) -> Arrays {
+    {"read again",
+     [](const Array& v, const Array&, const sa::Sharding&, const sa::Sharding& to) -> Arrays {
        const Array y = v * 3;
        return {sa::reshard(y, to), sa::flip(y, 1), y};
      }},
@@ -49,15 +52,18 @@ const Use uses[] = {
        const Array z = sa::reshard(sa::exp(v * 0.01), to);
        return {z, sa::cumsum(w, 0) + sa::flip(z, 0)};
      }},
-    {"in two steps", [](const Array& v, const Array&, const sa::Sharding&, const sa::Sharding& to) -> Arrays {
+    {"in two steps",
+     [](const Array& v, const Array&, const sa::Sharding&, const sa::Sharding& to) -> Arrays {
        const bool one = to == sa::Sharding(sa::SingleDeviceSharding(sa::devices()[0]));
        const sa::NamedSharding rows(sa::make_mesh({{"x", 2}, {"y", 4}}), P("x"));
        return {sa::reshard(sa::reshard(v + 4, one ? to : sa::Sharding(rows)), to)};
      }},
-    {"a product", [](const Array& v, const Array& w, const sa::Sharding& made, const sa::Sharding& to) -> Arrays {
+    {"a product",
+     [](const Array& v, const Array& w, const sa::Sharding& made, const sa::Sharding& to) -> Arrays {
        return {sa::reshard(sa::reshard(sa::matmul(v, sa::matmul(w.T(), w)), made), to)};
      }},
-    {"put together", [](const Array& v, const Array& w, const sa::Sharding&, const sa::Sharding&) -> Arrays {
+    {"put together",
+     [](const Array& v, const Array& w, const sa::Sharding&, const sa::Sharding&) -> Arrays {
        return {sa::concatenate({v * 2, v + 1, w}, 0), sa::concatenate({v - 1, sa::flip(v, 0) * 2}, 1)};
      }},
     {"put together and gathered",
@@ -68,24 +74,33 @@ const Use uses[] = {
      [](const Array& v, const Array& w, const sa::Sharding&, const sa::Sharding& to) -> Arrays {
        return {sa::concatenate({sa::reshard(v * 2, to), w * 3}, 0) * 0.5};
      }},
-    {"stacked by hand", [](const Array& v, const Array& w, const sa::Sharding&, const sa::Sharding&) -> Arrays {
+    {"stacked by hand",
+     [](const Array& v, const Array& w, const sa::Sharding&, const sa::Sharding&) -> Arrays {
        const Array a = v * 2, b = sa::flip(w, 1) - 1;
        return {sa::stack({a, b, a}), sa::stack({b * b, a + a}), sa::pad(a * 3, 1)};
      }},
-    {"twice the same", [](const Array& v, const Array&, const sa::Sharding&, const sa::Sharding&) -> Arrays {
+    {"twice the same",
+     [](const Array& v, const Array&, const sa::Sharding&, const sa::Sharding&) -> Arrays {
        const Array a = v * 2;
        return {sa::concatenate({a, a}, 0)};
      }},
-    {"a carry", [](const Array& v, const Array& w, const sa::Sharding& made, const sa::Sharding& to) -> Arrays {
-       return {sa::fori_loop(0, 3, [&](const Array& i, const Array& c) {
-         return sa::reshard(sa::reshard(c, made) * 0.5 + v * i.astype(sa::float32), to);
-       }, w)};
+    {"a carry",
+     [](const Array& v, const Array& w, const sa::Sharding& made, const sa::Sharding& to) -> Arrays {
+       return {sa::fori_loop(
+           0, 3,
+           [&](const Array& i, const Array& c) {
+             return sa::reshard(sa::reshard(c, made) * 0.5 + v * i.astype(sa::float32), to);
+           },
+           w)};
      }},
-    {"stacked", [](const Array& v, const Array& w, const sa::Sharding& made, const sa::Sharding& to) -> Arrays {
-       const auto [c, ys] = sa::scan([&](const Array& carry, const Array& k) {
-         const Array next = sa::reshard(sa::reshard(carry, made) * 0.5 + v * k, to);
-         return std::pair(next, next * 2);
-       }, w, sa::arange(3.0));
+    {"stacked",
+     [](const Array& v, const Array& w, const sa::Sharding& made, const sa::Sharding& to) -> Arrays {
+       const auto [c, ys] = sa::scan(
+           [&](const Array& carry, const Array& k) {
+             const Array next = sa::reshard(sa::reshard(carry, made) * 0.5 + v * k, to);
+             return std::pair(next, next * 2);
+           },
+           w, sa::arange(3.0));
        return {c, ys};
      }},
 };
@@ -128,7 +143,8 @@ TEST_CASE("gathers: of what is made where it is gathered, the values of one devi
   sa::set_cpu_device_count(8);
   const bool filled = sa::set_debug_fill(true);
   const sa::Mesh mesh = sa::make_mesh({{"x", 2}, {"y", 4}});
-  const P cuts[] = {P("x"), P("y"), P(sa::axes("x", "y")), P(sa::axes("y", "x")), P("x", "y"), P(sa::none, "y")},
+  const P cuts[] = {P("x"),      P("y"),          P(sa::axes("x", "y")), P(sa::axes("y", "x")),
+                    P("x", "y"), P(sa::none, "y")},
           gathered[] = {P(), P("x"), P("y"), P(sa::none, "x")};
   const sa::Sharding one = sa::SingleDeviceSharding(sa::devices()[0]);
   for (const bool shared : {true, false})
@@ -174,7 +190,8 @@ TEST_CASE("gathers: nothing is copied in one memory, and of separate ones what o
   };
   CHECK(copied(gather, x) == 0);
   CHECK(copied(gather, y) == bytes * 7 / 8);  // columns are no rows of the result
-  CHECK(copied(sa::jit([&](const Array& v) { return sa::reshard(v, whole); }), x) == bytes * 7 / 8);  // there already
+  CHECK(copied(sa::jit([&](const Array& v) { return sa::reshard(v, whole); }), x) ==
+        bytes * 7 / 8);  // there already
   sa::set_share_replicas(false);
   CHECK(copied(gather, x) == bytes * 7);
   CHECK(sa::explain(gather, x).peak_bytes_per_device == bytes / 8 + bytes);

@@ -165,7 +165,8 @@ TEST_CASE("memory: what is added to a sum of nothing is read when it has been ma
                            [](const Array& x) { return sa::cumsum(sa::sum(x, 2) * 2, 0); }};
   for (const std::int64_t n : {32, 512})
     for (const Function of_nothing : sums) {
-      const Array a = sa::device_put(sa::reshape(numbers(n * n), {n, n}), one), x = sa::device_put(sa::zeros({n, n, 0}), one);
+      const Array a = sa::device_put(sa::reshape(numbers(n * n), {n, n}), one),
+                  x = sa::device_put(sa::zeros({n, n, 0}), one);
       const auto f = sa::jit([&](const Array& v, const Array& w) {
         const Array b = sa::matmul(v, v);
         return std::tuple(of_nothing(w) + b, sa::sort(sa::maximum(b, 0), 1));

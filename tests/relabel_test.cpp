@@ -35,7 +35,8 @@ TEST_CASE("relabel: of all orders of the devices none leaves more in its place")
   Random random(5);
   for (int trial = 0; trial < 150; trial++) {
     const int rank = pick(random, 0, 3);
-    const sa::DeviceOrder* order = order_of(std::vector{1, 2, 4, 6}[static_cast<std::size_t>(pick(random, 0, 3))]);
+    const sa::DeviceOrder* order =
+        order_of(std::vector{1, 2, 4, 6}[static_cast<std::size_t>(pick(random, 0, 3))]);
     const sa::Shape shape = random_shape(random, rank);
     const sa::Layout *from = random_layout(random, order, rank), *to = random_layout(random, order, rank);
     CAPTURE(from->to_string());
@@ -64,7 +65,8 @@ TEST_CASE("relabel: a sharding on other devices gives the same tiles, and moves 
   const auto spec = {P("a", "b"), P(sa::axes("b", "a")), P("b"), P(sa::none, sa::axes("a", "b")), P()};
   const sa::Mesh one = sa::make_mesh({{"a", 4}, {"b", 2}});
   std::vector<sa::Device> turned;
-  for (const int k : {3, 1, 7, 5, 0, 2, 6, 4}) turned.push_back(sa::devices("cpu")[static_cast<std::size_t>(k)]);
+  for (const int k : {3, 1, 7, 5, 0, 2, 6, 4})
+    turned.push_back(sa::devices("cpu")[static_cast<std::size_t>(k)]);
   const sa::Mesh other = sa::make_mesh({{"a", 4}, {"b", 2}}, turned);
   for (const P& p : spec) {
     const Array y = sa::device_put(x, sa::NamedSharding(one, p));
@@ -72,7 +74,8 @@ TEST_CASE("relabel: a sharding on other devices gives the same tiles, and moves 
     CHECK(same.spec() == p);
     CHECK(same.mesh().shape() == other.shape());
     CHECK(values(sa::device_put(y, same)) == values(x));
-    CHECK(sa::explain([&](const Array& v) { return sa::reshard(v, same); }, y).received_bytes_per_device() == 0);
+    CHECK(sa::explain([&](const Array& v) { return sa::reshard(v, same); }, y).received_bytes_per_device() ==
+          0);
     const sa::NamedSharding given(one, p);
     CHECK(sa::relabel_devices(y, given) == given);
   }
@@ -93,10 +96,10 @@ TEST_CASE("relabel: messages") {
   const sa::NamedSharding rows(sa::make_mesh({{"a", 8}}), P(sa::none, "a"));
   CHECK_THROWS_WITH_AS((void)sa::relabel_devices(numbers({8}), rows), doctest::Contains("relabel_devices: "),
                        sa::ShardingError);
-  CHECK_THROWS_WITH_AS((void)sa::relabel_devices(Array(), rows), doctest::Contains("relabel_devices: "), sa::Error);
-  CHECK_THROWS_AS(sa::jit([&](const Array& v) {
-                    return sa::device_put(v, sa::relabel_devices(v, rows));
-                  })(numbers({8, 8})),
+  CHECK_THROWS_WITH_AS((void)sa::relabel_devices(Array(), rows), doctest::Contains("relabel_devices: "),
+                       sa::Error);
+  CHECK_THROWS_AS(sa::jit([&](const Array& v) { return sa::device_put(v, sa::relabel_devices(v, rows)); })(
+                      numbers({8, 8})),
                   sa::TraceError);
 }
 

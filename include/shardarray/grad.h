@@ -327,8 +327,8 @@ template <class F, class P>
 using lifted_list = typename LiftedList<F, decltype(argument_list(std::declval<const P&>()))>::type;
 /// Are both trees of one type, which F can be called with?
 template <class F, class P, class T, class... More>
-using JvpCheck =
-    Judged<TreeVerdict<P>, TreeVerdict<T>, TangentsVerdict<P, T>, LiftedVerdict<F, lifted_list<F, P>>, More...>;
+using JvpCheck = Judged<TreeVerdict<P>, TreeVerdict<T>, TangentsVerdict<P, T>,
+                        LiftedVerdict<F, lifted_list<F, P>>, More...>;
 
 /// The linear map from a cotangent of the result to those of the arguments. A value: it may be copied, called and destroyed
 /// on any thread, and nothing else depends on whether it lives.

@@ -64,7 +64,7 @@ std::optional<Within> within_result(const LocalStep& s, std::size_t operand, con
     w.places.push_back({at.instance(to, p), 0});
     if (part.empty()) continue;
     const std::optional<Box> box =
-        is_transfer ? part
+        is_transfer  ? part
         : s.assembly ? place_of(s.assembly->sources[static_cast<std::size_t>(at.local(target.layout, p))],
                                 operand, part, tile)
                      : place_of(n->op->boxes(n->call(), tile), operand, part, tile);

@@ -284,7 +284,8 @@ class Planner {
 
   // In which memory of its own that one lies in the end.
   int root_of(int memory) const {
-    for (auto host = hosts_.find(memory); host != hosts_.end(); host = hosts_.find(memory)) memory = host->second;
+    for (auto host = hosts_.find(memory); host != hosts_.end(); host = hosts_.find(memory))
+      memory = host->second;
     return memory;
   }
 

@@ -59,7 +59,8 @@ static std::int64_t moved_bytes(const Exchange& e) {
   for (const Exchange::Item& item : e.items)
     for (const Exchange::Piece& piece : item.pieces)
       for (const Exchange::Source& s : piece.sources)
-        if (s.device != item.device && !lies_there(piece)) bytes = add_sizes(bytes, bytes_of(piece.extents, e.dtype));
+        if (s.device != item.device && !lies_there(piece))
+          bytes = add_sizes(bytes, bytes_of(piece.extents, e.dtype));
   return bytes;
 }
 

@@ -28,7 +28,8 @@ MemoryRange read_range(const LoopArg& a, const Shape& extents, int outer, std::s
   }
   const auto bytes = static_cast<std::int64_t>(size), first = static_cast<std::int64_t>(a.first);
   const auto inside = [&](std::int64_t n) {
-    return all.lo + static_cast<std::uint64_t>(std::clamp<std::int64_t>(n, 0, static_cast<std::int64_t>(a.bytes)));
+    return all.lo +
+           static_cast<std::uint64_t>(std::clamp<std::int64_t>(n, 0, static_cast<std::int64_t>(a.bytes)));
   };
   return {all.base, inside(first + lo * bytes), inside(first + (hi + 1) * bytes)};
 }
@@ -81,8 +82,9 @@ ItemRanges ranges_of(const Loop& loop, const Loop::Item& item) {
     const LoopArg& a = item.args[k];
     const KernelArg& arg = loop.kernel->args[k];
     if (arg.output) out.writes.push_back(tile_range(a.ref, a.first, a.bytes));
-    else out.reads.push_back(arg.indirect ? tile_range(a.ref, a.first, a.bytes)
-                                          : read_range(a, item.extents, loop.kernel->outer, itemsize(arg.type)));
+    else
+      out.reads.push_back(arg.indirect ? tile_range(a.ref, a.first, a.bytes)
+                                       : read_range(a, item.extents, loop.kernel->outer, itemsize(arg.type)));
   }
   return out;
 }
@@ -107,7 +109,8 @@ ItemRanges ranges_of(const Exchange& x, const Exchange::Item& i) {
   ItemRanges out;
   for (const Exchange::Piece& p : i.pieces)
     if (!lies_there(p))
-      for (const Exchange::Source& s : p.sources) out.reads.push_back(tile_range(s.ref, s.first, s.tile_bytes));
+      for (const Exchange::Source& s : p.sources)
+        out.reads.push_back(tile_range(s.ref, s.first, s.tile_bytes));
   out.writes = written_by(i, x.dtype);
   return out;
 }
