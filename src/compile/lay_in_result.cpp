@@ -16,21 +16,7 @@ bool gathers(const Layout& from, const Layout& to) {
          std::equal(from.dims().begin(), from.dims().end(), to.dims().begin(), to.dims().end(), stays);
 }
 
-// Of sources that make all of `tile`, where all of `part` goes at once.
-std::optional<Box> place_of(const std::vector<BoxSource>& sources, std::size_t operand, const Box& part,
-                            const Box& tile) {
-  std::optional<Box> there;
-  std::int64_t covered = 0;
-  for (const BoxSource& b : sources) {
-    covered += b.out.elements();
-    if (static_cast<std::size_t>(b.operand) != operand || b.out.empty()) continue;
-    const bool whole = b.in_lo == part.lo && b.out.size == part.size &&
-                       std::ranges::all_of(b.step, [](std::int64_t n) { return n == 1; });
-    if (there || !whole) return std::nullopt;
-    there = b.out;
-  }
-  return covered == tile.elements() ? there : std::nullopt;
-}
+bool is_plain(const LocalValue& v) { return !v.windows && v.layout->unreduced().empty(); }
 
 // The first element of `part` in `tile`, where all of it lies there in a row. Tiles of unequal sizes may reach beyond.
 std::optional<std::int64_t> first_in(const Box& part, const Box& tile) {
@@ -44,34 +30,59 @@ std::optional<std::int64_t> first_in(const Box& part, const Box& tile) {
 
 }  // namespace
 
-std::optional<Within> within_result(const LocalStep& s, std::size_t operand, const FlatGraph& g,
-                                    Addresses& at, std::uint64_t alignment) {
-  const int from = s.in[operand], to = s.out[0];
-  const LocalValue &source = at.value(from), &target = at.value(to);
-  const bool is_transfer = is_between_layouts(s);
-  const FlatNode* const n = s.node < 0 ? nullptr : &g.nodes[static_cast<std::size_t>(s.node)];
-  const bool has_boxes = s.assembly || (n != nullptr && n->op->boxes);
-  if (!(is_transfer ? gathers(*source.layout, *target.layout) : has_boxes)) return std::nullopt;
-  for (const LocalValue* const v : {&source, &target})
-    if (v->windows || !v->layout->unreduced().empty()) return std::nullopt;
-  if (at.storage(to).memory != to) return std::nullopt;
-  Within w{at.storage(from).memory, to, {}};
-  const Memory& memory = at.memory(from);
+PartPlaces::PartPlaces(const LocalStep& s, const FlatGraph& g, Addresses& at, std::uint64_t alignment)
+    : s_(s),
+      at_(at),
+      alignment_(alignment),
+      node_(s.node < 0 ? nullptr : &g.nodes[static_cast<std::size_t>(s.node)]) {
+  const LocalValue& target = at.value(s.out[0]);
+  is_possible_ = (is_between_layouts(s) ? gathers(*at.value(s.in[0]).layout, *target.layout)
+                                        : s.assembly || (node_ != nullptr && node_->op->boxes)) &&
+                 is_plain(target) && at.storage(s.out[0]).memory == s.out[0];
+}
+
+const PartPlaces::Parts& PartPlaces::parts(int position) {
+  const auto [it, fresh] = parts_.try_emplace(position);
+  Parts& parts = it->second;
+  if (!fresh) return parts;
+  parts.resize(s_.in.size());
+  const Box tile = at_.tile(s_.out[0], position);
+  const auto own = static_cast<std::size_t>(at_.local(at_.value(s_.out[0]).layout, position));
+  const std::vector<BoxSource> sources =
+      s_.assembly ? s_.assembly->sources[own] : node_->op->boxes(node_->call(), tile);
+  std::vector<bool> seen(s_.in.size(), false);
+  std::int64_t covered = 0;
+  for (const BoxSource& b : sources) {
+    covered += b.out.elements();
+    if (b.out.empty()) continue;
+    const auto k = static_cast<std::size_t>(b.operand);
+    const Box part = at_.tile(s_.in[k], position);
+    const bool whole = !seen[k] && b.in_lo == part.lo && b.out.size == part.size &&
+                       std::ranges::all_of(b.step, [](std::int64_t n) { return n == 1; });
+    parts[k] = whole ? std::optional(b.out) : std::nullopt;
+    seen[k] = true;
+  }
+  if (covered != tile.elements()) parts.assign(s_.in.size(), std::nullopt);  // the rest is filled, all before
+  return parts;
+}
+
+std::optional<Within> PartPlaces::within(std::size_t operand) {
+  const int from = s_.in[operand], to = s_.out[0];
+  const LocalValue& source = at_.value(from);
+  if (!is_possible_ || !is_plain(source)) return std::nullopt;
+  Within w{at_.storage(from).memory, to, {}};
+  const Memory& memory = at_.memory(from);
   const auto size = static_cast<std::int64_t>(itemsize(source.type.dtype));
   for (std::size_t i = 0; i < memory.device.size(); i++) {
     const int p = memory.device[i];
-    const Box part = at.tile(from, p), tile = at.tile(to, p);
-    w.places.push_back({at.instance(to, p), 0});
+    const Box part = at_.tile(from, p);
+    w.places.push_back({at_.instance(to, p), 0});
     if (part.empty()) continue;
-    const std::optional<Box> box =
-        is_transfer  ? part
-        : s.assembly ? place_of(s.assembly->sources[static_cast<std::size_t>(at.local(target.layout, p))],
-                                operand, part, tile)
-                     : place_of(n->op->boxes(n->call(), tile), operand, part, tile);
-    const auto first = box ? first_in(*box, tile) : std::nullopt;
+    const std::optional<Box> box = is_between_layouts(s_) ? part : parts(p)[operand];
+    const auto first = box ? first_in(*box, at_.tile(to, p)) : std::nullopt;
     if (!first || part.elements() * size != static_cast<std::int64_t>(memory.bytes[i])) return std::nullopt;
     w.places.back().offset = static_cast<std::uint64_t>(*first * size);
-    if (w.places.back().offset % alignment != 0) return std::nullopt;
+    if (w.places.back().offset % alignment_ != 0) return std::nullopt;
   }
   return w;
 }

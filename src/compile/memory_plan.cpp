@@ -234,6 +234,7 @@ class Planner {
       } else {
         port.bases = at(program_.inputs, port.alias).bases;
         for (std::size_t i = 0; i < m.refs.size(); i++) m.refs[i] = {port.bases[i], 0};
+        aliases_[at_.storage(output_values_[k]).memory] = at(p_.inputs, port.alias);
       }
       placed_.insert(at_.storage(output_values_[k]).memory);
     }
@@ -249,13 +250,20 @@ class Planner {
     const std::size_t in_results = within_.size();
     lay_in_results(true);
     if (within_.size() == in_results) return;
-    const std::vector<std::uint64_t> before = program_.scratch_bytes;
+    const auto before = needed();
     place_scratch();
-    if (std::ranges::max(program_.scratch_bytes) <= std::ranges::max(before)) return;
+    if (needed() <= before) return;
     lives_ = lives;
     placed_ = placed;
     for (; within_.size() > in_results; within_.pop_back()) hosts_.erase(within_.back().memory);
     place_scratch();
+  }
+
+  // Bytes of the busiest device, then of all scratch.
+  std::pair<std::uint64_t, std::uint64_t> needed() {
+    peaks();
+    return {std::ranges::max(program_.peak_bytes),
+            std::accumulate(program_.scratch_bytes.begin(), program_.scratch_bytes.end(), std::uint64_t{0})};
   }
 
   // Last ones first, so that it is known where a host lies.
@@ -266,9 +274,13 @@ class Planner {
       if (s.out.size() != 1) continue;
       const int host = at_.storage(s.out[0]).memory, root = root_of(host);
       if (host < 0 || lives_.at(host).first != k || placed_.contains(root) == temporary) continue;
+      std::map<int, int> reads;  // memory -> how often
+      for (const int v : s.in) reads[at_.storage(v).memory]++;
+      PartPlaces places(s, g_, at_, align_);
       for (std::size_t operand = 0; operand < s.in.size(); operand++) {
-        if (!ends_in(s, operand, k)) continue;
-        auto within = within_result(s, operand, g_, at_, align_);
+        const int memory = at_.storage(s.in[operand]).memory;
+        if (memory < 0 || memory == host || reads[memory] > 1 || !ends_in(memory, k)) continue;
+        auto within = places.within(operand);
         if (!within || !may_lie_within(*within, root)) continue;
         const int first = lives_[within->memory].first;
         for (int m = host;; m = hosts_.at(m)) {
@@ -289,19 +301,15 @@ class Planner {
     return memory;
   }
 
-  // Is s the last one that reads its temporary operand, once?
-  bool ends_in(const LocalStep& s, std::size_t operand, int group) {
-    const int from = at_.storage(s.in[operand]).memory;
-    if (from < 0 || from == at_.storage(s.out[0]).memory || placed_.contains(from)) return false;
-    const Life& life = lives_.at(from);
-    return life.first >= 0 && life.last == group &&
-           std::ranges::count_if(s.in, [&](int v) { return at_.storage(v).memory == from; }) == 1;
+  // Is that group the last one that reads this temporary memory?
+  bool ends_in(int memory, int group) {
+    const Life& life = lives_.at(memory);
+    return is_temporary(memory, life) && life.last == group;
   }
 
   bool may_lie_within(const Within& w, int root) {
-    for (std::size_t k = 0; k < output_values_.size(); k++) {
-      if (at_.storage(output_values_[k]).memory != root || program_.outputs[k].alias < 0) continue;
-      const int input = at(p_.inputs, program_.outputs[k].alias);
+    if (const auto alias = aliases_.find(root); alias != aliases_.end()) {
+      const int input = alias->second;
       if (lives_[input].last >= lives_[w.memory].first && (w.host != root || !may_reuse(w.memory, input, &w)))
         return false;
     }
@@ -456,6 +464,7 @@ class Planner {
   std::map<int, Life> lives_;
   std::vector<int> output_values_;
   std::set<int> placed_;              // memories that are not in scratch of their own
+  std::map<int, int> aliases_;        // memory of a result -> the donated input that it is written over
   std::vector<Within> within_;        // each behind its host
   std::map<int, int> hosts_;          // the same: memory -> host
   std::vector<std::uint64_t> alive_;  // by group: bytes of temporary values where most are, or a little more

@@ -55,12 +55,15 @@ std::vector<Device> nearest_devices(const Layout& from, const Layout& to, const 
   const std::size_t n = devices.size();
   std::vector<Box> tiles;
   for (std::size_t t = 0; t < n; t++) tiles.push_back(tile_of(to, shape, static_cast<int>(t)));
+  const bool both_partial = !from.unreduced().empty() && !to.unreduced().empty();
   std::vector<std::vector<std::int64_t>> gain(n, std::vector<std::int64_t>(n, 0));
   for (std::size_t d = 0; d < n; d++) {
     const int p = from.order()->position(devices[d]);
     if (p < 0) continue;  // it has nothing of the array
     const Box held = tile_of(from, shape, p);
-    for (std::size_t t = 0; t < n; t++) gain[t][d] = intersect(tiles[t], held).elements();
+    for (std::size_t t = 0; t < n; t++)
+      if (!both_partial || summand_index(from, p) == summand_index(to, static_cast<int>(t)))
+        gain[t][d] = intersect(tiles[t], held).elements();
   }
   std::int64_t now = 0, most = 0;
   for (std::size_t t = 0; t < n; t++) now += gain[t][t];
@@ -68,6 +71,7 @@ std::vector<Device> nearest_devices(const Layout& from, const Layout& to, const 
   for (std::size_t t = 0; t < n; t++) most += gain[t][device_of[t]];
   if (most == now) return devices;
   std::vector<Device> sorted;
+  sorted.reserve(n);
   for (const std::size_t d : device_of) sorted.push_back(devices[d]);
   return sorted;
 }
