@@ -240,8 +240,8 @@ class Planner {
     }
   }
 
-  // What is gathered or put together last of all is made in what becomes of it: in results, and in temporary values where scratch
-  // does not grow by that.
+  // What is gathered or put together last of all is made in what becomes of it: in results, and in temporary values where the
+  // busiest device then needs no more.
   void lay_in_others() {
     lay_in_results(false);
     place_scratch();
