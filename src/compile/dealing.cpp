@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <limits>
 
+#include "compile/even_moves.h"
+
 namespace shardarray {
 
 namespace {
 
-constexpr double kMostAtOnce = 4096;
+constexpr double kMostAtOnce = 4096, kFew = 256;
 
 template <class C, class T> bool contains(const C& c, const T& value) {
   return std::find(c.begin(), c.end(), value) != c.end();
@@ -15,7 +17,47 @@ template <class C, class T> bool contains(const C& c, const T& value) {
 
 template <class Units> double ways_of(const Units& units) {
   double ways = 1;
-  for (const auto& u : units) ways *= static_cast<double>(u.factors.size() + 1);
+  for (const auto& u : units) ways *= static_cast<double>(u.ways.size());
+  return ways;
+}
+
+using Ways = std::vector<std::vector<std::size_t>>;
+
+// All sub-axes to one factor, or to `none`.
+Ways in_one_piece(std::size_t sub_axes, const std::vector<std::size_t>& factors, std::size_t none) {
+  Ways ways;
+  for (const std::size_t f : factors) ways.emplace_back(sub_axes, f);
+  ways.emplace_back(sub_axes, none);
+  return ways;
+}
+
+// How many ways in_pieces() gives.
+double ways_in_pieces(std::size_t sub_axes, std::size_t factors) {
+  double all = 0, ways = static_cast<double>(factors + 1);  // of so many pieces
+  for (std::size_t pieces = 1; pieces <= std::min(sub_axes, factors + 1); pieces++) {
+    all += ways;
+    ways *= static_cast<double>((sub_axes - pieces) * (factors + 1 - pieces)) / static_cast<double>(pieces);
+  }
+  return all;
+}
+
+// What goes to a factor, or to none, is side by side: pieces in any order. Dealt otherwise, as many sub-axes of one size move no less,
+// since of what a tensor has only the first ones can stay.
+Ways in_pieces(std::size_t sub_axes, const std::vector<std::size_t>& factors, std::size_t none) {
+  std::vector<std::size_t> targets = factors;
+  targets.push_back(none);
+  Ways ways;
+  std::vector<std::size_t> way;
+  const auto go_on = [&](const auto& again) -> void {
+    if (way.size() == sub_axes) return ways.push_back(way);
+    for (const std::size_t to : targets) {
+      if (contains(way, to) && way.back() != to) continue;
+      way.push_back(to);
+      again(again);
+      way.pop_back();
+    }
+  };
+  go_on(go_on);
   return ways;
 }
 
@@ -35,9 +77,21 @@ Dealing::Dealing(NodePrice& price, const NodeState& s, const SubAxes& sub_axes, 
         if (!contains(present_, a) && !contains(s.pending, a)) present_.push_back(a);
     return r;
   };
-  for (const TermState& t : s.operands)
-    if (!t.free) operands_.push_back(term(t));
-  for (const TermState& t : s.results) results_.push_back(term(t));
+  const auto place = [&](const Layout& l) {
+    if (!sub_axes.can_express(l)) return;
+    std::vector<int>& sums = places_.emplace_back(to_sub_axes(sub_axes, l)).emplace_back();
+    for (const SubAxis a : l.unreduced()) sub_axes.append(a, sums);
+  };
+  for (const TermState& t : s.operands) {
+    if (t.free) continue;
+    operands_.push_back(term(t));
+    place(*t.layout);
+    for (const Layout* l : t.source.copies) place(*l);
+  }
+  for (const TermState& t : s.results) {
+    results_.push_back(term(t));
+    place(*t.layout);
+  }
   for (std::size_t f = 0; f < s.rule->factors.size(); f++)
     if (s.rule->factors[f].role != Role::whole && s.rule->factors[f].size > 1) factors_.push_back(f);
 }
@@ -87,21 +141,23 @@ std::vector<Dealing::Unit> Dealing::single_units(const std::vector<int>& sub_axe
   std::vector<Unit> units;
   for (const int a : sub_axes) {
     const std::optional<std::size_t> agreed = may_stay ? agreed_factor(a) : std::nullopt;
-    units.push_back({{a}, agreed ? std::vector<std::size_t>{*agreed} : factors_});
+    Unit& u = units.emplace_back();
+    u.sub_axes = {a};
+    u.factors = agreed ? std::vector<std::size_t>{*agreed} : factors_;
+    u.ways = in_one_piece(1, u.factors, not_there);
   }
   return units;
 }
 
-std::vector<Dealing::Unit> Dealing::side_by_side(const std::vector<Unit>& single) const {
+std::vector<Dealing::Unit> Dealing::runs_of(const std::vector<Unit>& single, bool of_one_size) const {
   const auto follows = [&](int a, int b) {
-    for (const std::vector<Term>* terms : {&operands_, &results_})
-      for (const Term& t : *terms)
-        for (const auto& dim : t.dims) {
-          const auto first = std::find(dim.begin(), dim.end(), a),
-                     second = std::find(dim.begin(), dim.end(), b);
-          const bool is_next = first != dim.end() && second == first + 1;
-          if ((first != dim.end() || second != dim.end()) && !is_next) return false;
-        }
+    for (const SubAxisDims& place : places_)
+      for (const auto& dim : place) {
+        const auto first = std::find(dim.begin(), dim.end(), a),
+                   second = std::find(dim.begin(), dim.end(), b);
+        const bool is_next = first != dim.end() && second == first + 1;
+        if ((first != dim.end() || second != dim.end()) && !is_next) return false;
+      }
     return true;
   };
   std::vector<Unit> sorted = single;
@@ -110,6 +166,7 @@ std::vector<Dealing::Unit> Dealing::side_by_side(const std::vector<Unit>& single
   std::vector<Unit> units;
   for (Unit& u : sorted)
     if (!units.empty() && units.back().factors == u.factors &&
+        (!of_one_size || sub_axes_.size(units.back().sub_axes.back()) == sub_axes_.size(u.sub_axes[0])) &&
         follows(units.back().sub_axes.back(), u.sub_axes[0]))
       units.back().sub_axes.push_back(u.sub_axes[0]);
     else units.push_back(std::move(u));
@@ -137,14 +194,19 @@ void Dealing::order(Assignment& a, bool results_first) const {
 void Dealing::deal_units(const std::vector<const Unit*>& units, const Assignment& fixed, double most,
                          Strategy& best) {
   std::vector<std::size_t> choice(units.size(), 0);
+  const auto each = [&](const auto& give) {  // give(sub-axis, factor)
+    for (std::size_t k = 0; k < units.size(); k++) {
+      const std::vector<std::size_t>& way = units[k]->ways[choice[k]];
+      for (std::size_t j = 0; j < way.size(); j++)
+        if (way[j] != not_there) give(units[k]->sub_axes[j], way[j]);
+    }
+  };
+  std::vector<std::int64_t> fixed_parts, parts;
+  for (const std::vector<int>& f : fixed) fixed_parts.push_back(parts_of(f, sub_axes_));
   Assignment a, as_operands;  // their memory is used again
-  for (;;) {
+  const auto consider = [&] {
     a = fixed;
-    for (std::size_t k = 0; k < units.size(); k++)
-      if (choice[k] < units[k]->factors.size()) {
-        std::vector<int>& to = a[units[k]->factors[choice[k]]];
-        to.insert(to.end(), units[k]->sub_axes.begin(), units[k]->sub_axes.end());
-      }
+    each([&](int sub_axis, std::size_t factor) { a[factor].push_back(sub_axis); });
     const bool has_order = std::ranges::any_of(a, [](const std::vector<int>& f) { return f.size() > 1; });
     if (has_order) {
       as_operands = a;
@@ -153,8 +215,13 @@ void Dealing::deal_units(const std::vector<const Unit*>& units, const Assignment
     }
     price_.consider(a, most, best);
     if (has_order && as_operands != a) price_.consider(as_operands, most, best);
+  };
+  for (;;) {
+    parts = fixed_parts;
+    each([&](int sub_axis, std::size_t factor) { parts[factor] *= sub_axes_.size(sub_axis); });
+    if (price_.work(parts) < best.cost) consider();  // four of five are not
     std::size_t k = 0;
-    while (k < choice.size() && ++choice[k] > units[k]->factors.size()) choice[k++] = 0;
+    while (k < choice.size() && ++choice[k] == units[k]->ways.size()) choice[k++] = 0;
     if (k == choice.size()) return;
   }
 }
@@ -181,8 +248,12 @@ void Dealing::deal_pairs(const std::vector<Unit>& units, double most, Strategy& 
 void Dealing::deal_halves(const Unit& unit, double most, Strategy& best) {
   if (unit.sub_axes.size() < 2) return;
   const auto middle = unit.sub_axes.begin() + std::ssize(unit.sub_axes) / 2;
-  const Unit left{{unit.sub_axes.begin(), middle}, unit.factors},
-      right{{middle, unit.sub_axes.end()}, unit.factors};
+  const auto half = [&](auto first, auto last) {
+    return Unit{{first, last},
+                unit.factors,
+                in_one_piece(static_cast<std::size_t>(last - first), unit.factors, not_there)};
+  };
+  const Unit left = half(unit.sub_axes.begin(), middle), right = half(middle, unit.sub_axes.end());
   deal_again({&left, &right}, most, best);
   deal_halves(left, most, best);
   deal_halves(right, most, best);
@@ -197,12 +268,21 @@ void Dealing::deal(const std::vector<int>& sub_axes, double most, Strategy& best
   };
   const Assignment nothing(s_.rule->factors.size());
   const std::vector<Unit> single = single_units(sub_axes, best);
-  if (ways_of(single) <= kMostAtOnce) return deal_units(all(single), nothing, most, best);
+  if (ways_of(single) <= kFew) return deal_units(all(single), nothing, most, best);
+  std::vector<Unit> runs = runs_of(single, false);
+  for (Unit& u : runs) u.ways = in_one_piece(u.sub_axes.size(), u.factors, not_there);
+  if (ways_of(runs) <= kMostAtOnce) deal_units(all(runs), nothing, most, best);
+  else deal_pairs(runs, most, best);
+  // What is best by now passes over most of the others.
+  std::vector<Unit> pieces = runs_of(single, true);
+  double ways = 1;
+  for (const Unit& u : pieces) ways *= ways_in_pieces(u.sub_axes.size(), u.factors.size());
+  if (ways <= kMostAtOnce) {
+    for (Unit& u : pieces) u.ways = in_pieces(u.sub_axes.size(), u.factors, not_there);
+    return deal_units(all(pieces), nothing, most, best);
+  }
   best.narrowed = std::max(best.narrowed, ways_of(single));
-  const std::vector<Unit> units = side_by_side(single);
-  if (ways_of(units) <= kMostAtOnce) deal_units(all(units), nothing, most, best);
-  else deal_pairs(units, most, best);
-  for (const Unit& u : units) deal_halves(u, most, best);
+  for (const Unit& u : runs) deal_halves(u, most, best);
 }
 
 }  // namespace shardarray

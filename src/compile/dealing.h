@@ -6,8 +6,9 @@
 
 namespace shardarray {
 
-/// All of them where they are few. Else sub-axes that stand side by side wherever they are used are dealt together, a pair of such
-/// groups at a time if even those are too many, and then halves of groups around the best.
+/// All of them where they are few. Of sub-axes that stand side by side wherever they are used, neighbours go together: each such run is
+/// dealt in one piece, then in all ways to split it. Where even those are too many, runs go in one piece, a pair of them at a time if need
+/// be, and then in halves around the best.
 class Dealing {
  public:
   Dealing(NodePrice& price, const NodeState& s, const SubAxes& sub_axes, Freedom freedom);
@@ -19,19 +20,22 @@ class Dealing {
   void deal(const std::vector<int>& sub_axes, double most, Strategy& best);
 
  private:
-  // Sub-axes that go to one factor, or to none.
+  static constexpr std::size_t not_there = static_cast<std::size_t>(-1);
+  // Sub-axes that are dealt side by side.
   struct Unit {
     std::vector<int> sub_axes;
-    std::vector<std::size_t> factors;
+    std::vector<std::size_t> factors;  // where they may go
+    std::vector<std::vector<std::size_t>>
+        ways;  // by way and sub-axis: to which factor it goes; not_there: to none
   };
-  static constexpr std::size_t not_there = static_cast<std::size_t>(-1);
   struct Term {
     SubAxisDims dims;
     Assignment factors;                            // what each can hold of them
     std::vector<std::vector<std::size_t>> places;  // by factor and sub-axis: which one it is there; not_there
   };
   std::vector<Unit> single_units(const std::vector<int>& sub_axes, const Strategy& best) const;
-  std::vector<Unit> side_by_side(const std::vector<Unit>& single) const;
+  // What stands side by side of them, without ways.
+  std::vector<Unit> runs_of(const std::vector<Unit>& single, bool of_one_size) const;
   // All ways to deal `units`, the other sub-axes as in `fixed`.
   void deal_units(const std::vector<const Unit*>& units, const Assignment& fixed, double most,
                   Strategy& best);
@@ -49,6 +53,7 @@ class Dealing {
   const SubAxes& sub_axes_;
   Freedom freedom_;
   std::vector<Term> results_, operands_;  // operands that are not free
+  std::vector<SubAxisDims> places_;  // where anything is or should be, partial sums as one dimension more
   std::vector<int> present_;
   std::vector<std::size_t> factors_;  // that may be cut
 };

@@ -16,6 +16,19 @@ bool gathers(const Layout& from, const Layout& to) {
          std::equal(from.dims().begin(), from.dims().end(), to.dims().begin(), to.dims().end(), stays);
 }
 
+// Whether tiles of the first may be rows of the second's, of a value of this shape: what stands before a dimension that is gathered has
+// one element there.
+bool gathers_rows(const Layout& from, const Layout& to, const Shape& shape) {
+  if (!gathers(from, to)) return false;
+  int last = from.rank();
+  while (last > 0 &&
+         from.dims()[static_cast<std::size_t>(last - 1)] == to.dims()[static_cast<std::size_t>(last - 1)])
+    last--;
+  for (int d = 0; d < last - 1; d++)
+    if (shape[d] > to.tiles(d)) return false;
+  return true;
+}
+
 bool is_plain(const LocalValue& v) { return !v.windows && v.layout->unreduced().empty(); }
 
 // The first element of `part` in `tile`, where all of it lies there in a row. Tiles of unequal sizes may reach beyond.
@@ -36,9 +49,10 @@ PartPlaces::PartPlaces(const LocalStep& s, const FlatGraph& g, Addresses& at, st
       alignment_(alignment),
       node_(s.node < 0 ? nullptr : &g.nodes[static_cast<std::size_t>(s.node)]) {
   const LocalValue& target = at.value(s.out[0]);
-  is_possible_ = (is_between_layouts(s) ? gathers(*at.value(s.in[0]).layout, *target.layout)
-                                        : s.assembly || (node_ != nullptr && node_->op->boxes)) &&
-                 is_plain(target) && at.storage(s.out[0]).memory == s.out[0];
+  is_possible_ =
+      (is_between_layouts(s) ? gathers_rows(*at.value(s.in[0]).layout, *target.layout, target.type.shape)
+                             : s.assembly || (node_ != nullptr && node_->op->boxes)) &&
+      is_plain(target) && at.storage(s.out[0]).memory == s.out[0];
 }
 
 const PartPlaces::Parts& PartPlaces::parts(int position) {

@@ -3,6 +3,7 @@
 #include <functional>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <set>
 
 #include "base/at.h"
@@ -11,7 +12,7 @@
 #include "compile/in_place.h"
 #include "compile/index_map.h"
 #include "compile/lay_in_result.h"
-#include "compile/scratch_space.h"
+#include "compile/scratch_plan.h"
 #include "shardarray/error.h"
 
 namespace shardarray {
@@ -19,10 +20,6 @@ namespace shardarray {
 namespace {
 
 constexpr int kForever = std::numeric_limits<int>::max();
-
-struct Life {
-  int first = -1, last = -1;  ///< group numbers
-};
 
 class Planner {
  public:
@@ -245,7 +242,7 @@ class Planner {
   void lay_in_others() {
     lay_in_results(false);
     place_scratch();
-    const auto lives = lives_;
+    const Lives lives = lives_;
     const auto placed = placed_;
     const std::size_t in_results = within_.size();
     lay_in_results(true);
@@ -320,40 +317,29 @@ class Planner {
   bool takes_no_more(const Within& w, int root) {
     const int first = lives_[w.memory].first, begins = lives_[root].first;
     if (first >= begins) return true;
-    if (alive_.empty()) count_alive();
-    std::map<int, std::uint64_t> more;  // by device
+    if (alive_.empty()) alive_ = scratch_->held(temporary(), f_.groups.size());
+    std::vector<std::uint64_t> more(static_cast<std::size_t>(in_.order->size()), 0);  // by device
     const Memory &source = at_.memory(w.memory), &host = at_.memory(root);
-    for (std::size_t i = 0; i < host.device.size(); i++) more[host.device[i]] += host.bytes[i];
-    for (std::size_t i = 0; i < source.device.size(); i++)
-      if (const auto m = more.find(source.device[i]); m != more.end())
-        m->second -= std::min(m->second, source.bytes[i]);
-    std::uint64_t most = 0;
-    for (const auto& [device, bytes] : more) most = std::max(most, bytes);
+    for (std::size_t i = 0; i < host.device.size(); i++) at(more, host.device[i]) += host.bytes[i];
+    for (std::size_t i = 0; i < source.device.size(); i++) {
+      std::uint64_t& bytes = at(more, source.device[i]);
+      bytes -= std::min(bytes, source.bytes[i]);
+    }
+    const std::uint64_t most = std::ranges::max(more);
     const auto lo = alive_.begin() + first, hi = alive_.begin() + begins;
     if (*std::max_element(lo, hi) + most > *std::ranges::max_element(alive_)) return false;
     for (auto it = lo; it != hi; ++it) *it += most;
     return true;
   }
 
-  void count_alive() {
-    std::vector<std::vector<std::pair<int, std::int64_t>>> changes(f_.groups.size() + 1);  // device, bytes
-    for (const auto& [m, life] : lives_) {
-      if (!is_temporary(m, life)) continue;
-      const Memory& memory = at_.all().at(m);
-      for (std::size_t i = 0; i < memory.device.size(); i++) {
-        const auto bytes = static_cast<std::int64_t>(memory.bytes[i]);
-        at(changes, life.first).emplace_back(memory.device[i], bytes);
-        at(changes, life.last + 1).emplace_back(memory.device[i], -bytes);
-      }
-    }
-    std::vector<std::int64_t> alive(static_cast<std::size_t>(in_.order->size()), 0);
-    for (std::size_t k = 0; k < f_.groups.size(); k++) {
-      for (const auto& [device, bytes] : changes[k]) at(alive, device) += bytes;
-      alive_.push_back(static_cast<std::uint64_t>(std::ranges::max(alive)));
-    }
-  }
-
   bool is_temporary(int m, const Life& life) const { return life.first >= 0 && !placed_.contains(m); }
+
+  Lives temporary() const {
+    Lives r;
+    for (const auto& [m, life] : lives_)
+      if (is_temporary(m, life)) r.emplace_hint(r.end(), m, life);
+    return r;
+  }
 
   // Each behind its host.
   void place_within() {
@@ -380,23 +366,9 @@ class Planner {
   }
 
   void place_scratch() {
-    program_.scratch_bytes.assign(static_cast<std::size_t>(in_.order->size()), 0);
-    std::vector<ScratchSpace> spaces(program_.scratch_bytes.size());
-    std::vector<std::pair<Life, int>> temporary;
-    for (auto& [m, life] : lives_)
-      if (is_temporary(m, life)) temporary.push_back({life, m});
-    std::stable_sort(temporary.begin(), temporary.end(),
-                     [](const auto& a, const auto& b) { return a.first.first < b.first.first; });
-    for (const auto& [life, m] : temporary) {
-      Memory& memory = at_.all().at(m);
-      for (std::size_t i = 0; i < memory.refs.size(); i++) {
-        const int device = memory.device[i];
-        const std::uint64_t bytes = (memory.bytes[i] + align_ - 1) / align_ * align_;
-        const std::uint64_t lo = at(spaces, device).place(bytes, life.first, life.last);
-        memory.refs[i] = {static_cast<std::uint32_t>(device), lo};
-        at(program_.scratch_bytes, device) = std::max(at(program_.scratch_bytes, device), lo + bytes);
-      }
-    }
+    const Lives all = temporary();
+    if (!scratch_) scratch_.emplace(at_.all(), all, static_cast<std::size_t>(in_.order->size()), align_);
+    program_.scratch_bytes = scratch_->place(all);
   }
 
   void peaks() {
@@ -461,7 +433,8 @@ class Planner {
   Addresses& at_;
   Program& program_;
   Compiled& out_;
-  std::map<int, Life> lives_;
+  Lives lives_;
+  std::optional<ScratchPlan> scratch_;
   std::vector<int> output_values_;
   std::set<int> placed_;              // memories that are not in scratch of their own
   std::map<int, int> aliases_;        // memory of a result -> the donated input that it is written over

@@ -184,13 +184,13 @@ NodePrice::Placed& NodePrice::result(const Assignment& a, std::size_t k) {
 }
 
 // Products multiply every element of one operand with many of the other; all other ops look at each once.
-double NodePrice::work(const Assignment& a) const {
+double NodePrice::work(const std::vector<std::int64_t>& parts) const {
   const auto size = [&](std::size_t f) {
-    return static_cast<double>(ceil_div(s_.rule->factors[f].size, parts_of(a[f], sub_axes_)));
+    return static_cast<double>(ceil_div(s_.rule->factors[f].size, parts[f]));
   };
   const Op& op = *s_.node->op;
   double all = 1, most = 0;
-  for (std::size_t f = 0; f < a.size(); f++) all *= size(f);
+  for (std::size_t f = 0; f < parts.size(); f++) all *= size(f);
   if (op.form == Form::gemm || op.windows) return model_.compute(op.form == Form::gemm ? 2 * all : all);
   const auto add = [&](const TermState& t) {
     double n = 1;
@@ -201,6 +201,13 @@ double NodePrice::work(const Assignment& a) const {
   for (const TermState& t : s_.operands) add(t);
   for (const TermState& t : s_.results) add(t);
   return model_.compute(most);
+}
+
+double NodePrice::work(const Assignment& a) const {
+  std::vector<std::int64_t> parts;
+  parts.reserve(a.size());
+  for (const std::vector<int>& sub_axes : a) parts.push_back(parts_of(sub_axes, sub_axes_));
+  return work(parts);
 }
 
 // Whether operand k comes at no cost: made in its place, or there already for an operand before it.

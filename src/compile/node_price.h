@@ -24,6 +24,8 @@ class NodePrice {
   Strategy uncut();
   /// Arithmetic on the busiest device.
   double work(const Assignment& a) const;
+  /// The same of factors cut into so many parts each.
+  double work(const std::vector<std::int64_t>& parts) const;
 
  private:
   // One operand or result.

@@ -52,7 +52,7 @@ struct Strategy {
   double moved = 0;  ///< the part of the cost that is transfers
   double peak = 0;   ///< the part that is memory which a device does not have, for transfers or for the node
   double narrowed =
-      0;  ///< of so many assignments some were compared: axes moved together, then parts of them; 0: all were
+      0;  ///< of so many assignments some were compared: axes moved together, then parts of them; 0: all that may differ were
 };
 
 class NodePrice;
