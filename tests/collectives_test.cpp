@@ -409,6 +409,23 @@ TEST_CASE("collectives: messages") {
         "all_to_all: split_axis 1 is out of bounds for a value of rank 1.");
   CHECK(message([](const Array& x) { return sa::all_to_all(x, "i", {.concat_axis = -2}); }, {4, 4}) ==
         "all_to_all: concat_axis -2 is out of bounds for a value of rank 1.");
+  // The inner one of two maps has no positions.
+  const auto nobody = [](const auto& f) {
+    const auto inner = [f](const Array& y) { return sa::vmap(f, {.axis_name = "j"})(y); };
+    return error<sa::ShapeError>([&] { sa::vmap(inner, {.axis_name = "i"})(sa::zeros({2, 0, 0})); });
+  };
+  const std::string rest =
+      ": the axis 'j' has size 0. What is cut into as many parts as an axis has positions needs one at "
+      "least. "
+      "Map an axis that is not empty.";
+  for (const bool tiled : {false, true}) {
+    CHECK(nobody([=](const Array& x) {
+            return sa::psum_scatter(x, {"i", "j"}, {.tiled = tiled});
+          }) == "psum_scatter" + rest);
+    CHECK(nobody([=](const Array& x) {
+            return sa::all_to_all(x, {"i", "j"}, {.tiled = tiled});
+          }) == "all_to_all" + rest);
+  }
 }
 
 }  // namespace collectives_test

@@ -206,4 +206,19 @@ TEST_CASE("inspect_array_sharding: once a compilation, with the sharding that th
   CHECK(seen.back() == seen.front());
 }
 
+TEST_CASE("inspect_array_sharding: functions of one program each call their own") {
+  std::string seen;
+  const auto made = [&](char who) {
+    return sa::jit([&seen, who](const Array& x) {
+      sa::inspect_array_sharding(x, [&seen, who](const sa::Sharding&) { seen += who; });
+      return x * 2;
+    });
+  };
+  const Array x = sa::arange(4.0);
+  const auto a = made('a'), b = made('b');
+  for (int k = 0; k < 2; k++)
+    for (const auto* f : {&a, &b}) sa::eval((*f)(x));
+  CHECK(seen == "ab");
+}
+
 }  // namespace debug_test

@@ -229,4 +229,22 @@ TEST_CASE("memory: device_put shares memory with what lies there already, unless
         }) == "");
 }
 
+// What one caller's program keeps says nothing of another's types.
+TEST_CASE("memory: what is given away gets the result's type, whoever had the program compiled") {
+  const auto add = sa::jit([](const Array& a, const Array& b) { return a + b; });
+  const auto weak = sa::jit([](const Array& m) { return sa::where(m, 1.5, 0.5); });
+  for (const bool weak_first : {false, true}) {
+    const std::int64_t n = weak_first ? 8 : 9;  // a program of its own
+    const Array y = sa::device_put(sa::ones({n}), sa::devices()[0]);
+    const Array mask = sa::device_put(sa::ones({n}), sa::devices()[0]) > 0;
+    for (const bool is_weak : {weak_first, !weak_first}) {
+      Array x = is_weak ? weak(mask) : sa::device_put(sa::ones({n}), sa::devices()[0]);
+      REQUIRE(x.weak_type() == is_weak);
+      const Array sum = add(std::move(x), y);
+      CHECK_FALSE(sum.weak_type());
+      CHECK((sum * sa::ones({n}, sa::bfloat16)).dtype() == sa::float32);
+    }
+  }
+}
+
 }  // namespace donation_test

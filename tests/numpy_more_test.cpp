@@ -251,6 +251,11 @@ TEST_CASE("edits: parts put in and left out, diagonals and bits are JAX's, messa
   const auto [lower, column] = sa::tril_indices(3);
   const auto [row1, column1] = sa::tril_indices(3, 1, 4);
   const auto [row2, column2] = sa::triu_indices(4, -1, 2);
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  CHECK(sa::tril_indices(3, most).first.size() == 9);
+  CHECK(sa::tril_indices(3, -most - 1).first.size() == 0);
+  CHECK(sa::triu_indices(3, most).first.size() == 0);
+  CHECK(sa::array_equal(sa::triu_indices(3, -most - 1).second, array({0, 1, 2, 0, 1, 2, 0, 1, 2})));
   check_case("diagonals",
              {sa::fill_diagonal(M(), 9), sa::fill_diagonal(M(), array({7.0, 8.0, 9.0})),
               sa::fill_diagonal(sa::zeros({2, 2, 2}), 1), lower, column, row1, column1, row2, column2});

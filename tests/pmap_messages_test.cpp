@@ -37,6 +37,17 @@ TEST_CASE("pmap: messages") {
         "pmap: out_axes: axis 2 is out of range for an output f32[2,2] of rank 2.");
   CHECK(shape([&] { sa::pmap(same, {.axis_size = 3})(two); }) ==
         "pmap: Specified axis_size 3 doesn't match received axis_size 2. Leave axis_size out.");
+  const std::string empty =
+      "pmap: the mapped axis has size 0. Each of its elements is on a device of its own. Map at least one, "
+      "or "
+      "use vmap.";
+  CHECK(shape([&] { sa::pmap(same)(sa::zeros({0, 3})); }) == empty);
+  CHECK(shape([&] { sa::jit(sa::pmap(same))(sa::zeros({0, 3})); }) == empty);
+  CHECK(shape([&] { sa::pmap(sa::pmap(same))(sa::zeros({2, 0, 3})); }) == empty);
+  CHECK(shape([&] { sa::vmap(sa::pmap(same))(sa::zeros({2, 0, 3})); }) == empty);
+  CHECK(shape([&] {
+          sa::pmap([](const Array& a) { return sa::psum(a, "i"); }, {.axis_name = "i"})(sa::zeros({0, 3}));
+        }) == empty);
   CHECK(device([&] { sa::pmap(same)(nine); }) ==
         "pmap: a computation that requires 9 logical devices, but only 8 are available. Map fewer elements, "
         "or make more "

@@ -28,7 +28,7 @@ template <class F, class... A> Prepared prepare(const F& f, A&&... args) {
   Prepared p;
   p.entry = f.lower(*call, shardarray::Where::here(), std::forward<A>(args)...);
   shardarray::core::launch_leaves(*p.entry, *call, p.leaves);
-  p.loaded = shardarray::core::program_for(*p.entry, p.leaves, "test");
+  p.loaded = shardarray::core::placed_for(*p.entry, p.leaves, "test")->program;
   return p;
 }
 

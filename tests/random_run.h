@@ -79,7 +79,7 @@ inline RandomRun launch_counted(const core::JitEntry& entry, const core::JitCall
   std::vector<LaunchLeaf> leaves;
   core::launch_leaves(entry, call, leaves);
   if (mesh && coverage) count_cells(entry, leaves, *mesh, *coverage);
-  const auto program = core::program_for(entry, leaves, "jit");
+  const auto program = core::placed_for(entry, leaves, "jit")->program;
   const Explanation explained = core::explain_call(entry, call);
   RunReport report;
   std::vector<ValueRef> out;

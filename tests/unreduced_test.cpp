@@ -140,12 +140,20 @@ TEST_CASE("unreduced: a value comes into any sharding and out of it, with or wit
   const auto devices = sa::devices();
   std::vector<sa::Device> reversed(devices.rbegin(), devices.rend());
   std::swap(reversed[1], reversed[4]);
+  // Of six devices halves and thirds have nothing to do with each other.
+  const std::vector<sa::Device> six(devices.begin(), devices.begin() + 6),
+      turned{six[0], six[3], six[1], six[4], six[2], six[5]};
+  const std::vector<std::vector<sa::Mesh>> groups{
+      {sa::make_mesh({{"x", 2}, {"y", 2}, {"z", 2}}), sa::make_mesh({{"x", 2}, {"y", 4}}, reversed)},
+      {sa::make_mesh({{"x", 2}, {"y", 3}}, six), sa::make_mesh({{"x", 3}, {"y", 2}}, six),
+       sa::make_mesh({{"x", 6}}, six), sa::make_mesh({{"x", 2}, {"y", 3}}, turned)}};
   Rng rng(7);
   int cases = 0;
-  for (const sa::Shape& shape : {sa::Shape{5, 3}, sa::Shape{8}, sa::Shape{}}) {
+  for (int turn = 0; turn < 6; turn++) {
+    const sa::Shape shape =
+        std::vector<sa::Shape>{{5, 3}, {8}, {}, {6, 3}, {6}, {}}[static_cast<std::size_t>(turn)];
     std::vector<Sharding> all;
-    for (const sa::Mesh& mesh :
-         {sa::make_mesh({{"x", 2}, {"y", 2}, {"z", 2}}), sa::make_mesh({{"x", 2}, {"y", 4}}, reversed)})
+    for (const sa::Mesh& mesh : groups[static_cast<std::size_t>(turn / 3)])
       for (const sa::PartitionSpec& spec : every_spec(mesh, shape.size()))
         all.push_back(NamedSharding(mesh, spec));
     const Array i32 = whole_numbers(shape, sa::int32, rng), f32 = i32.astype(sa::float32);
@@ -173,6 +181,21 @@ TEST_CASE("unreduced: a value comes into any sharding and out of it, with or wit
     }
   }
   MESSAGE("pairs of shardings: " << cases);
+}
+
+TEST_CASE("unreduced: results of jit are summands where out_shardings says so") {
+  const sa::Mesh mesh = sa::make_mesh({{"x", 4}, {"y", 2}});
+  const Array w = sa::device_put(sa::arange(24.0).reshape({8, 3}), NamedSharding(mesh, P("x"))),
+              v = sa::device_put(sa::arange(16.0).reshape({2, 8}), NamedSharding(mesh, P(sa::none, "x")));
+  const NamedSharding partial(mesh, P(unreduced("x")));
+  const auto product = [](const Array& a, const Array& b) { return sa::matmul(a, b); };
+  const auto f = sa::jit(product, {.out_shardings = partial});
+  CHECK(sa::explain(f, v, w).transfers().empty());  // what is added up later moves nothing now
+  const Array sums = f(v, w);
+  CHECK(sums.sharding() == partial);
+  CHECK(same(sums, product(v, w)));
+  CHECK(sa::transfers(sa::jit(product, {.out_shardings = NamedSharding(mesh, P())}), v, w)
+            .starts_with("all_reduce{x} 36 B f32[2,3] for "));
 }
 
 TEST_CASE("unreduced: what becomes summands keeps its bits, and moves nothing") {

@@ -311,7 +311,7 @@ Array result_array(const JitEntry& e, JitCall& call, const LoadedProgram& p,
                    const std::vector<LaunchVerdict>& verdicts, std::size_t k, ValueRef v) {
   if (p.sources[k] >= 0) {
     const auto j = static_cast<std::size_t>(p.sources[k]);
-    if (verdicts[j].reused && call.moved[j] && p.keeps_type[k]) {
+    if (verdicts[j].reused && call.moved[j] && type_of(call.leaves[j]) == e.output_types[k]) {
       Array& leaf = call.leaves[j];
       const ValueRef& given = leaf.node()->out()[leaf.index()].value;
       if (leaf.node()->op->form == Form::leaf && given == v) return std::move(leaf);
@@ -384,8 +384,8 @@ void placed_leaves(const JitEntry& e, const JitCall& call, std::vector<LaunchLea
   take_leaves(e, call, leaves);
 }
 
-std::shared_ptr<const LoadedProgram> program_for(const JitEntry& e, std::span<const LaunchLeaf> leaves,
-                                                 const char* function) {
+std::shared_ptr<const JitEntry::Placed> placed_for(const JitEntry& e, std::span<const LaunchLeaf> leaves,
+                                                   const char* function) {
   const auto key = [](const LaunchLeaf& l) {
     const Value& v = *l.value;
     return is_bound(v) ? static_cast<const void*>(v.layout) : v.layout->order();
@@ -398,12 +398,7 @@ std::shared_ptr<const LoadedProgram> program_for(const JitEntry& e, std::span<co
     for (std::size_t k = 0; same && k < leaves.size(); k++) same = p.leaves[k] == key(leaves[k]);
     return same;
   };
-  const auto program_of = [](std::shared_ptr<const Placed> p) {
-    const LoadedProgram* const program = p->program.get();
-    return std::shared_ptr<const LoadedProgram>(std::move(p), program);
-  };
-  if (auto last = ThreadMemo<Placed>::find(e.placements); last && fits(*last))
-    return program_of(std::move(last));
+  if (auto last = ThreadMemo<Placed>::find(e.placements); last && fits(*last)) return last;
   const auto known = [&]() -> std::shared_ptr<const Placed> {
     for (const auto& p : e.programs) {
       if (!fits(*p)) continue;
@@ -414,7 +409,7 @@ std::shared_ptr<const LoadedProgram> program_for(const JitEntry& e, std::span<co
     return nullptr;
   };
   std::unique_lock lock(e.mutex);
-  if (auto p = known()) return program_of(std::move(p));
+  if (auto p = known()) return p;
   lock.unlock();  // nobody waits for another's compile
   auto placed = std::make_shared<Placed>();
   placed->share_replicas = share;
@@ -430,15 +425,15 @@ std::shared_ptr<const LoadedProgram> program_for(const JitEntry& e, std::span<co
   placed->program = load_program(e.flat, values, donated, {}, e.paths, *e.modes, function);
   placed->program->executable->prepare();
   lock.lock();
-  if (auto p = known()) return program_of(std::move(p));
+  if (auto p = known()) return p;
   constexpr std::size_t most = 16;
   if (e.programs.size() >= most)
     e.programs.erase(least_used(e.programs, [](const auto& p) -> const LastUse& { return p->used; }));
   placed->used.mark(++e.compiled);
-  return program_of(e.programs.emplace_back(std::move(placed)));
+  return e.programs.emplace_back(std::move(placed));
 }
 
-static void run_effects(const JitEntry& e, std::span<const ValueRef> values, const LoadedProgram& p) {
+static void run_effects(const JitEntry& e, std::span<const ValueRef> values, const JitEntry::Placed& p) {
   std::size_t k = 0;
   const bool first_run = !e.effects.empty() && !p.inspected.exchange(true);
   for (const JitEntry::Effect& x : e.effects) {
@@ -461,23 +456,24 @@ std::span<Array> jit_launch(const JitEntry& e, JitCall& call) {
   auto& storage = PerThread<Storage>::get();
   Storage s = std::move(storage);  // a launch inside this one gets its own
   launch_leaves(e, call, s.leaves);
-  const auto program =
-      detail::with_memory(call.function, 0, [&] { return program_for(e, s.leaves, call.function); });
+  const auto placed =
+      detail::with_memory(call.function, 0, [&] { return placed_for(e, s.leaves, call.function); });
+  const LoadedProgram& program = *placed->program;
   try {
-    launch(*program, s.leaves, s.results, &s.verdicts);
+    launch(program, s.leaves, s.results, &s.verdicts);
   } catch (...) {
     lose_donations(e, call, s.verdicts);
     throw;
   }
   s.leaves.clear();
-  settle_donations(e, call, *program, s.verdicts);
+  settle_donations(e, call, program, s.verdicts);
   std::size_t k = 0;
   for (bool present : e.output_present) {
-    call.results.push_back(present ? result_array(e, call, *program, s.verdicts, k, std::move(s.results[k]))
+    call.results.push_back(present ? result_array(e, call, program, s.verdicts, k, std::move(s.results[k]))
                                    : Array());
     k += present;
   }
-  run_effects(e, {s.results.data() + k, s.results.size() - k}, *program);
+  run_effects(e, {s.results.data() + k, s.results.size() - k}, *placed);
   s.results.clear();
   storage = std::move(s);
   return call.results;

@@ -1,5 +1,6 @@
 // What jit and explain share of a traced call.
 #pragma once
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -40,8 +41,9 @@ struct JitEntry {
     bool share_replicas;
     std::int64_t memory_budget;
     std::shared_ptr<const LoadedProgram> program;
-    LastUse used;                       ///< the clock counts programs of the trace
-    std::vector<OrderRef> orders = {};  ///< of `leaves`, whose addresses hence mean nothing else
+    LastUse used;                                ///< the clock counts programs of the trace
+    std::vector<OrderRef> orders = {};           ///< of `leaves`, whose addresses hence mean nothing else
+    mutable std::atomic<bool> inspected{false};  ///< its inspectors were called
   };
   TableId placements;
   mutable std::mutex mutex;
@@ -54,8 +56,8 @@ struct JitEntry {
 void launch_leaves(const JitEntry& e, const JitCall& call, std::vector<LaunchLeaf>& leaves);
 /// The same for explain(), which needs no values: of leaves without some, where they would lie.
 void placed_leaves(const JitEntry& e, const JitCall& call, std::vector<LaunchLeaf>& leaves);
-/// The program for these placements.
-std::shared_ptr<const LoadedProgram> program_for(const JitEntry& e, std::span<const LaunchLeaf> leaves,
-                                                 const char* function);
+/// With the program for these placements.
+std::shared_ptr<const JitEntry::Placed> placed_for(const JitEntry& e, std::span<const LaunchLeaf> leaves,
+                                                   const char* function);
 
 }  // namespace shardarray::core

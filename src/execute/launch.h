@@ -1,6 +1,5 @@
 // From a flat graph and placed leaves to values: the process-wide program cache, donation by ownership, the run.
 #pragma once
-#include <atomic>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -22,7 +21,8 @@ enum class Give : std::uint8_t {
   option,  // donated by option: dies for every handle when it is reused
 };
 
-/// A program, compiled for one placement of its leaves and loaded. Shared by all callers with an equal key.
+/// A program, compiled for one placement of its leaves and loaded. Shared by all callers with an equal key: nothing in it may depend on
+/// more than the key has, which is neither whose call it is nor what is weakly typed.
 struct LoadedProgram {
   Compiled compiled;
   std::shared_ptr<const Program>
@@ -41,9 +41,7 @@ struct LoadedProgram {
   std::vector<int> scratch_devices;   ///< those that need scratch: their numbers, and bytes
   std::vector<std::uint64_t> scratch_bytes;
   std::vector<std::vector<int>> output_devices;  ///< per output of the program: the devices' numbers
-  std::vector<int> sources;      ///< per output: the leaf that it takes over or simply is, or -1
-  std::vector<char> keeps_type;  ///< per output: it has the type of that leaf
-  mutable std::atomic<bool> inspected{false};  ///< its inspectors were called
+  std::vector<int> sources;  ///< per output: the leaf that it takes over or simply is, or -1
   /// The spelling of results follows that of the leaves.
   struct Spelling {
     std::vector<std::shared_ptr<const ShardingImpl>> leaves;

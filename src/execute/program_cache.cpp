@@ -382,13 +382,6 @@ std::shared_ptr<const LoadedProgram> load_program(FlatGraph g, std::span<const V
   for (const auto* layouts : {&in.inputs, &in.outputs})
     for (const Layout* l : *layouts)
       if (l) p->orders.push_back(l->order()->ref());
-  const auto types_of = [&](const std::vector<int>& values) {
-    std::vector<Type> types;
-    types.reserve(values.size());
-    for (const int v : values) types.push_back(in.graph.types[static_cast<std::size_t>(v)]);
-    return types;
-  };
-  const std::vector<Type> taken = types_of(in.graph.inputs), made = types_of(in.graph.outputs);
   const Mesh* const mesh = in.mesh;
   p->compiled = compile(std::move(in));
   if (const std::int64_t budget = memory_budget(); budget > 0)
@@ -415,7 +408,6 @@ std::shared_ptr<const LoadedProgram> load_program(FlatGraph g, std::span<const V
     const int source =
         forwarded >= 0 ? forwarded : p->compiled.program->outputs[static_cast<std::size_t>(output)].alias;
     p->sources.push_back(source);
-    p->keeps_type.push_back(source >= 0 && taken[static_cast<std::size_t>(source)] == made[k]);
   }
   return program_cache().put(std::move(key), std::move(p));
 }

@@ -94,9 +94,10 @@ AxisList cut(const AxisList& axes, const AxisList& at) {
   return out;
 }
 
+// Of other divisor chains none is: of 6 devices the first half, (1,2), has nothing to do with the first third, (1,3).
 static bool is_inside(SubAxis a, const AxisList& others) {
   return std::any_of(others.begin(), others.end(),
-                     [&](SubAxis o) { return o.pre <= a.pre && end_of(a) <= end_of(o); });
+                     [&](SubAxis o) { return a.pre % o.pre == 0 && end_of(o) % end_of(a) == 0; });
 }
 AxisList outside_of(const AxisList& axes, const AxisList& others) {
   AxisList out;

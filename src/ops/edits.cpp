@@ -105,6 +105,7 @@ static std::pair<Array, Array> triangle(const char* function, std::int64_t n, st
   if (n < 0 || m < 0)
     throw ShapeError(
         fmt::format("{}: a matrix of {} x {}. Sizes are not negative. Give others.", function, n, m));
+  k = std::clamp(k, -n, m);  // beyond them nothing changes
   std::int64_t count = 0;
   for (std::int64_t row = 0; row < n; row++) {  // of a row, the columns up to row + k
     const std::int64_t lower = std::clamp<std::int64_t>(row + k + (is_upper ? 0 : 1), 0, m);

@@ -60,6 +60,17 @@ void set_groups(Attrs& a, const Groups& groups, const std::vector<AxisRef>& axes
                             function, groups));
 }
 
+// What is dealt out to the positions of an axis needs some.
+void need_positions(const std::vector<AxisRef>& axes, const char* function) {
+  for (const AxisRef& a : axes)
+    if (a->size == 0)
+      throw ShapeError(
+          fmt::format("{}: the axis '{}' has size 0. What is cut into as many parts as an axis has positions "
+                      "needs one at "
+                      "least. Map an axis that is not empty.",
+                      function, a->name));
+}
+
 // The number of parts of one position's communication.
 std::int64_t parts_of(const Attrs& a, const std::vector<AxisRef>& axes) {
   return a.hi.empty() ? product(axes) : a.hi[0];
@@ -276,6 +287,7 @@ Array all_gather(const Array& x, const NamedAxes& axis, const AllGatherOptions& 
 Array psum_scatter(const Array& x, const NamedAxes& axis, const PsumScatterOptions& o, Where w) {
   const Site site(w, "psum_scatter");
   const auto axes = find_axes(axis, "psum_scatter");
+  need_positions(axes, "psum_scatter");
   Attrs a;
   set_groups(a, o.groups, axes, true, "psum_scatter");
   const std::size_t dim = dim_of(o.axis, type_of(x, "psum_scatter").shape.size(), "axis", "psum_scatter");
@@ -295,6 +307,7 @@ Array psum_scatter(const Array& x, const NamedAxes& axis, const PsumScatterOptio
 Array all_to_all(const Array& x, const NamedAxes& axis, const AllToAllOptions& o, Where w) {
   const Site site(w, "all_to_all");
   const auto axes = find_axes(axis, "all_to_all");
+  need_positions(axes, "all_to_all");
   Attrs a;
   set_groups(a, o.groups, axes, true, "all_to_all");
   const std::int64_t parts = parts_of(a, axes);

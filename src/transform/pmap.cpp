@@ -80,6 +80,11 @@ VmapResult pmap(MapBody f, std::span<const VmapArg> args, const std::string& axi
   check_args(args);
   VmapResult result;
   result.size = mapped_size(args, axis_size, "pmap");
+  if (result.size == 0)
+    throw ShapeError(
+        "pmap: the mapped axis has size 0. Each of its elements is on a device of its own. Map at least one, "
+        "or "
+        "use vmap.");
   const auto axis = device_axis(axis_name, result.size, devices);
   if (!axis->outer) check_devices(*axis, false);
   auto [all, types, mapped] = rows_of(args);
