@@ -32,10 +32,11 @@ sa::TransferInfo transfer(const std::string& kind, std::int64_t bytes, const std
   return {kind,        "{x}", "because",         "sum", source, bytes, 3 * bytes, {8, 4},
           sa::float32, 0,     "112 B by nothing"};
 }
-sa::Explanation plan(std::vector<sa::TransferInfo> transfers, bool reused = true, std::int64_t peak = 100) {
+sa::Explanation plan(std::vector<sa::TransferInfo> transfers, bool reused = true, std::int64_t peak = 100,
+                     std::int64_t flops = 7) {
   sa::Explanation e(std::move(transfers), {{"0.weight", reused, reused ? "" : "another handle owns it"}});
   e.peak_bytes_per_device = peak;
-  e.flops = 7;
+  e.flops = flops;
   return e;
 }
 
@@ -80,6 +81,7 @@ TEST_CASE("plan lock: what is different of two plans, in their order") {
         "+ peak 90 B\n"
         "- all_reduce{x} 56 B f32[8,4] for sum   step.cpp:12\n"
         "- all_gather{x} 8 B f32[8,4] for sum   step.cpp:13\n");
+  CHECK(sa::plan_diff(plan({a}), plan({a}, true, 100, 8)) == "- flops 7\n+ flops 8\n");
   CHECK(sa::plan_diff(plan({}), plan({b})) == "+ all_gather{x} 8 B f32[8,4] for sum   step.cpp:13\n");
   // Very long plans are not compared line by line.
   const std::vector<sa::TransferInfo> many(5000, a), others(5000, b);
@@ -117,6 +119,14 @@ TEST_CASE("plan lock: a file holds the plan, whatever line it stands on") {
                 "What a plan moves, needs and reuses stays as the file says. Change the program, or run with "
                 "SHARDARRAY_PLAN_LOCK=update if that is meant.") == 0);
   CHECK_THROWS_AS(hold("", path, plan({a}, false)), sa::PlanError);
+  CHECK_THROWS_AS(hold("", path, plan({a}, true, 101)), sa::PlanError);
+  CHECK_THROWS_AS(hold("", path, plan({a}, true, 100, 8)), sa::PlanError);
+  // Of another program it is another one.
+  const Array x = placed({64, 8}, on_xy(P("x")));
+  const auto centred = sa::explain([](const Array& v) { return v - sa::mean(v, 0); }, x);
+  const std::string other = message_of<sa::PlanError>([&] { hold("", path, centred); });
+  CHECK(other.find("- all_reduce{x} 56 B f32[8,4] for sum   step.cpp:12\n") != other.npos);
+  CHECK(other.find("+ all_reduce{x} 48 B f32[8] for broadcast   plan_lock_test.cpp:") != other.npos);
   hold("update", path, plan({a}, false));
   hold("", path, plan({a}, false));
 }

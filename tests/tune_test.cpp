@@ -299,6 +299,11 @@ TEST_CASE("explain: what moves something names the next best way") {
   CHECK(moved.runner_up == "112 B by operand 0 as [{}, {x}]");
   CHECK(sa::explain([](const Array& v) { return v * 2; }, a).to_string().find("next best") ==
         std::string::npos);
+  {  // Propagation decides, and the price of another way is told all the same.
+    const sa::policy::follow here;
+    const auto e = sa::explain([](const Array& v, const Array& w) { return v * w; }, a, b);
+    CHECK(e.transfers().at(0).runner_up == "112 B by operand 0 as [{}, {x}]");
+  }
   // Of what is broadcast the array itself moves.
   const Array rows = sa::device_put(sa::ones({64, 16}), sa::NamedSharding(m, P("x"))),
               bias = sa::device_put(sa::ones({16}), sa::NamedSharding(m, P("x")));
