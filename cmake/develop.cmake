@@ -71,6 +71,7 @@ if(TARGET shardarray_mpi)
   target_include_directories(shardarray_processes PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_compile_options(shardarray_processes PRIVATE $<$<CONFIG:Release>:-O0>)
   target_compile_definitions(shardarray_processes PRIVATE DOCTEST_CONFIG_DISABLE)  # no case of its own
+  target_link_options(shardarray_processes PRIVATE -Wl,--export-dynamic-symbol=MPI_Finalize)  # which a case stops in
   add_dependencies(shardarray_processes shardarray_mpi)
 endif()
 

@@ -90,7 +90,8 @@ SHARDARRAY_API void restore_tree(const std::string& folder, const shardarray::de
 /// Writes the tree as the checkpoint `step` (0 or more) of the folder, which is made if need be; one of that step is replaced at once
 /// when the new one is whole. Leaves are written as by shardarray::save(); complex arrays too. Throws TreeError where two leaves have one
 /// path, IoError where the disk is full or something cannot be written: in all processes if it goes wrong in one, and then nothing has
-/// changed in the folder.
+/// changed in the folder, unless a process was lost or the disk failed when the checkpoint, which is whole, had got its name. On file systems that cannot exchange
+/// two names (NFS) a replaced step has none for a moment.
 template <class T>
 void save(const std::string& folder, std::int64_t step, const T& tree, const SaveOptions& options = {},
           Where w = Where::here()) {
@@ -123,7 +124,8 @@ template <class T>
 ///
 /// Throws IoError where there is no such checkpoint, one of its files is damaged, shortened or missing, or a newer
 /// version has written it; TreeError, ShapeError, DTypeError, ShardingError and DeviceError as load(), before anything is read. Several
-/// processes call it together; what goes wrong in one is thrown in all.
+/// processes call it together; which step is the latest says process 0. What goes wrong in one is thrown in all: also where a step was
+/// replaced between two of them.
 template <class T>
 [[nodiscard]] T restore(const std::string& folder, T like, const RestoreOptions& options = {},
                         Where w = Where::here()) {

@@ -14,7 +14,7 @@ namespace shardarray {
 
 /// One device, a plain value, as devices() lists it: where it lies is not chosen. Streams as `cpu:3`.
 struct SHARDARRAY_API Device {
-  int id = 0;                    ///< unique over all processes and platforms of a kind
+  int id = 0;                    ///< from 0, unique among those of a platform that a process knows
   std::string platform = "cpu";  ///< "cpu", "cuda", or a described machine's name (machine.h)
   int process_index = 0;         ///< the process that can reach its memory
   std::string kind = "cpu";      ///< the hardware's own name
@@ -34,8 +34,8 @@ struct SHARDARRAY_API DeviceGrid {
   std::vector<Device> devices;  ///< the last dimension varies fastest
 };
 
-/// All devices of all processes, in order of id. Platforms are "cpu" and "cuda" (or "gpu": NVIDIA GPUs); an empty `platform` is the
-/// default one: which `SHARDARRAY_PLATFORM` names; else "cpu" where somebody has said how many CPU devices there are, by
+/// All devices of a platform, in order of id: of CPU devices those of all processes, of GPUs those of this one. Platforms are "cpu" and
+/// "cuda" (or "gpu": NVIDIA GPUs); an empty `platform` is the default one: which `SHARDARRAY_PLATFORM` names; else "cpu" where somebody has said how many CPU devices there are, by
 /// `set_cpu_device_count` or `SHARDARRAY_CPU_DEVICES`; else "cuda" where there is a GPU, and "cpu" where there is none. The first use
 /// of a device decides. A GPU that is there and cannot be used is named once on stderr.
 /// CPU devices are virtual: as many as `set_cpu_device_count` or `SHARDARRAY_CPU_DEVICES` say (default 1). Each GPU has as many

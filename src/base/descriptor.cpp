@@ -44,9 +44,10 @@ bool write_all(int file, std::span<const char> bytes) {
   return true;
 }
 
-void sync_folder(const std::string& folder) {
+bool sync_folder(const std::string& folder) {
   const Descriptor opened(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (opened) (void)fsync(opened.get());
+  if (!opened) return errno == EACCES;
+  return fsync(opened.get()) == 0 || errno == EINVAL || errno == EROFS;
 }
 
 std::string unfinished_name(const std::string& name) {

@@ -42,8 +42,9 @@ class NoSizeSignal {
 
 /// All bytes, however often the system is interrupted; false with errno where it fails.
 bool write_all(int file, std::span<const char> bytes);
-/// The disk has the names in the folder when this returns; one that cannot be read cannot be asked.
-void sync_folder(const std::string& folder);
+/// The disk has the names in the folder when this returns; false with errno where that fails. A folder that may not be read, or a file
+/// system that knows no such thing, cannot be asked.
+[[nodiscard]] bool sync_folder(const std::string& folder);
 /// A name that no other thread or process takes, also in another container on the same disk.
 std::string unfinished_name(const std::string& name);
 

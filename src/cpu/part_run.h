@@ -15,7 +15,7 @@ class PartRun final : public LateWork {
 
   void start(std::int64_t number, LateEnd ended) override {
     const PartBox& b = part_.boxes[static_cast<std::size_t>(number)];
-    const Parcel parcel = {b.peer, b.tag, address(bases_, b.ref), b.bytes, b.label, b.where};
+    const Parcel parcel = {b.peer, b.tag, address(bases_, b.ref), b.bytes, b.device, b.label, b.where};
     if (b.sent) run_->post(parcel, ended);
     else run_->complete(parcel, ended);
   }

@@ -375,21 +375,6 @@ static bool must_give(std::span<const Device> from, std::span<const Device> to) 
   return in_several_processes(both);
 }
 
-// What each process gives, in all of them.
-static std::vector<std::string> all_gather(const std::string& what, const std::string& mine) {
-  constexpr std::size_t most_bytes = std::size_t{1} << 26;  // at once
-  Processes& all = *those_who_give();
-  std::size_t longest = 0;
-  for (const std::string& size : all.all_gather(what, std::to_string(mine.size())))
-    longest = std::max(longest, static_cast<std::size_t>(std::stoull(size)));
-  std::vector<std::string> r(static_cast<std::size_t>(all.count()));
-  for (std::size_t at = 0; at < longest; at += most_bytes) {
-    const auto parts = all.all_gather(what, at < mine.size() ? mine.substr(at, most_bytes) : std::string());
-    for (std::size_t p = 0; p < r.size(); p++) r[p] += parts[p];
-  }
-  return r;
-}
-
 // The whole of a value of which other processes may have parts. All of them ask: each gives those tiles of which it has the first
 // holder, as it sees the value. So what each has for itself (one device that is its own) comes from itself.
 static void gather_from_processes(const Value& v, const Type& t, void* to) {
@@ -412,7 +397,7 @@ static void gather_from_processes(const Value& v, const Type& t, void* to) {
     }
     tiles.emplace_back(std::move(tile), devices[p].process_index);
   }
-  const std::vector<std::string> all = all_gather("device_put: " + to_string(t), mine);
+  const std::vector<std::string> all = gather_texts(*those_who_give(), "device_put: " + to_string(t), mine);
   std::vector<std::size_t> next(all.size(), 0);
   for (const auto& [tile, process] : tiles) {
     const auto p = static_cast<std::size_t>(process);

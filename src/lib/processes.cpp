@@ -78,7 +78,7 @@ std::vector<Arrays> gather_from_processes(std::span<const Array> leaves) {
   Processes* const all = other_processes();
   std::vector<Arrays> r;
   if (all == nullptr) return {Arrays(leaves.begin(), leaves.end())};
-  const std::vector<std::string> texts = all->all_gather(function, text_of(leaves, function));
+  const std::vector<std::string> texts = gather_texts(*all, function, text_of(leaves, function));
   r.reserve(texts.size());
   for (int p = 0; p < all->count(); p++)
     r.push_back(p == all->index()
@@ -99,7 +99,7 @@ Arrays broadcast_one_to_all(std::span<const Array> leaves, int source) {
   if (all == nullptr) return {leaves.begin(), leaves.end()};
   const bool is_source = all->index() == source;
   const std::vector<std::string> texts =
-      all->all_gather(function, is_source ? text_of(leaves, function) : std::string());
+      gather_texts(*all, function, is_source ? text_of(leaves, function) : std::string());
   if (is_source) return {leaves.begin(), leaves.end()};
   return leaves_of(texts[static_cast<std::size_t>(source)], leaves.size(), source, function);
 }

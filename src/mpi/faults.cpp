@@ -98,21 +98,29 @@ void Progress::look_for_late_ones() {
   if (!gatherings_.empty() && now - gatherings_.front()->since > timeout_)
     return fail_late(late_in_gathering(), fmt::format("`{}`", gatherings_.front()->mine.substr(
                                                                   0, gatherings_.front()->mine.find('\0'))));
-  if (!ending_ || now - ending_since_ <= timeout_) return;
-  for (int p = 0; p < count_; p++)
-    if (p != index_ && !peers_[static_cast<std::size_t>(p)].has_ended) {
-      fmt::print(stderr,
-                 "shardarray: processes: process {} is at its end, process {} is not since {} s "
-                 "(SHARDARRAY_COMM_TIMEOUT). All are ended.\n",
-                 index_, p, timeout_.count() / 1000);
-      link_->abort(70);
-    }
+  if (!ending_) return;
+  const bool waits = !has_failed_;  // as long as they live
+  const bool asks = waits && now - asked_ > timeout_ / 4;
+  if (asks) asked_ = now;
+  for (int p = 0; p < count_; p++) {
+    const Peer& peer = peers_[static_cast<std::size_t>(p)];
+    if (p == index_ || peer.has_ended) continue;
+    if (asks) link_->post(p, "?");
+    if (now - (waits ? std::max(ending_since_, peer.heard) : ending_since_) <= timeout_) continue;
+    fmt::print(
+        stderr,
+        "shardarray: processes: process {} is at its end, and nothing comes from process {} since {} s "
+        "(SHARDARRAY_COMM_TIMEOUT). All are ended.\n",
+        index_, p, timeout_.count() / 1000);
+    link_->abort(70);
+  }
 }
 
-// MPI itself has failed: nobody asks it any more.
-void Progress::get_stuck(const Error& e) {
+// MPI itself has failed, or what is done with it: nobody asks it any more.
+void Progress::get_stuck(const std::exception& e) {
   is_stuck_ = true;
-  fail_all(e.text(), false);
+  const auto* const known = dynamic_cast<const Error*>(&e);
+  fail_all(known != nullptr ? known->text() : std::string(e.what()), false);
 }
 
 // MPI cannot take back what is on its way. What does not end soon could still be written: then nobody asks MPI any more.
@@ -157,6 +165,15 @@ void Progress::fail_all(const std::string& text, bool tell_others) {
 }
 
 void Progress::leave_mpi() {
+  std::vector<Job> rest;
+  {
+    const std::lock_guard lock(mutex_);
+    is_leaving_ = true;
+    is_over_ = true;
+    rest.swap(jobs_);
+  }
+  changed_.notify_all();
+  for (Job& j : rest) j.refuse("processes: this process is at its end and has left the others.");
   try {
     link_.reset();
   } catch (const Error&) {}  // the process ends anyway
@@ -171,8 +188,9 @@ void Progress::print_waiting() const {
                                  count_, runs_.size());
   for (const std::vector<Box>* const boxes : {&waiting_, &moving_})
     for (const Box& b : *boxes)
-      text += fmt::format("  {} process {}, {} B, since {:.1f} s: {}\n", b.sent ? "sends to" : "waits for",
-                          b.parcel.peer, b.parcel.bytes, seconds(now - b.since), described(b));
+      text += fmt::format("  device {} {} process {}, {} B, since {:.1f} s: {}\n", b.parcel.device,
+                          b.sent ? "sends to" : "waits for", b.parcel.peer, b.parcel.bytes,
+                          seconds(now - b.since), described(b));
   for (const auto& g : gatherings_)
     text += fmt::format("  waits for all, since {:.1f} s: {}\n", seconds(now - g->since),
                         g->mine.substr(0, g->mine.find('\0')));

@@ -1,4 +1,6 @@
 // What the core library finds in this plug-in.
+#include <pthread.h>
+
 #include <cstdlib>
 
 #include "abi_hash.h"
@@ -44,6 +46,7 @@ class MpiProcesses final : public Processes, public Transport {
     return std::make_unique<MpiRun>(progress_, progress_.begin(peers, std::move(fingerprint)));
   }
   void end() { progress_.end(); }
+  void forget() { progress_.forget(); }
 
  private:
   Progress progress_;
@@ -54,6 +57,7 @@ MpiProcesses* joined = nullptr;
 Processes* join(int count) {
   joined = new MpiProcesses(count);  // never destroyed
   std::atexit([] { joined->end(); });
+  pthread_atfork(nullptr, nullptr, [] { joined->forget(); });
   return joined;
 }
 

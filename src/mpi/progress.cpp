@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <limits>
 
 #include "base/env.h"
+#include "base/sizes.h"
 #include "runtime/program.h"
 #include "shardarray/error.h"
 
@@ -21,6 +23,10 @@ constexpr auto idle_after = std::chrono::milliseconds(100);
 constexpr auto look_interval = std::chrono::milliseconds(10);  // for late ones
 constexpr std::uint64_t tags_of_a_run = std::uint64_t{1} << 18;
 
+constexpr std::int64_t most_gathered = std::numeric_limits<int>::max();
+constexpr const char* over =
+    "processes: this process is at its end and has left the others. Compute with them before the program ends.";
+
 std::atomic<bool> wants_print{false};
 
 /// What processes say of their runs, as text: they may be of different machines.
@@ -32,6 +38,11 @@ std::string begun(std::uint64_t number, std::uint64_t fingerprint) {
 
 void Progress::Box::end(const std::string& failure) const {
   ended(failure.empty() ? nullptr : std::make_exception_ptr(TransportError(failure)));
+}
+
+void Progress::Job::refuse(const std::string& why) {
+  if (box && box->run) box->end(why);
+  if (gathering) gathering->result.set_exception(std::make_exception_ptr(TransportError(why)));
 }
 
 Progress::Progress(int expected) : timeout_(1000 * env_int("SHARDARRAY_COMM_TIMEOUT", 300, 0, 1'000'000)) {
@@ -102,28 +113,44 @@ void Progress::take_over(std::unique_ptr<Link> link) {
 // Of runs the thread hears soon enough by itself, while there are some: whoever waits for them is faster than waking it.
 void Progress::add(Job job) {
   const bool of_run = job.kind == Job::Kind::box || job.kind == Job::Kind::leave;
+  bool is_taken = false;
   {
     const std::lock_guard lock(mutex_);
-    jobs_.push_back(std::move(job));
-    has_jobs_.store(true);
+    if (!is_over_) {
+      jobs_.push_back(std::move(job));
+      has_jobs_.store(true);
+      is_taken = true;
+    }
   }
+  if (!is_taken) return job.refuse(over);
   if (of_run ? is_idle_.load() : is_asleep_.load()) changed_.notify_one();
+}
+
+// In a child that was forked, once it has left the others, or once something has failed.
+void Progress::need_link() const {
+  if (is_forked_)
+    throw TransportError(
+        "processes: this process was forked from one that the launcher has started, and is not one of them. "
+        "Compute with the others there.");
+  if (is_over_) throw TransportError(over);
+  if (has_failed_.load(std::memory_order_acquire)) throw TransportError(failure_);
 }
 
 void Progress::advance() noexcept {
   const std::unique_lock lock(speaking_, std::try_to_lock);
-  if (!lock) return;
+  if (!lock || !link_) return;
   look();
   advanced_.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
 }
 
 std::shared_ptr<const SharedRun> Progress::begin(std::span<const int> peers,
                                                  std::shared_ptr<const Fingerprint> fingerprint) {
-  if (has_failed_.load(std::memory_order_acquire)) throw TransportError(failure_);
+  need_link();
   auto run = std::make_shared<SharedRun>();
   run->fingerprint = std::move(fingerprint);
   {
     const std::lock_guard lock(mutex_);  // in the order of their numbers
+    if (is_over_) throw TransportError(over);
     for (const int p : peers) run->numbers[p] = begun_[p]++;
     jobs_.push_back({Job::Kind::begin, run});
     has_jobs_.store(true);
@@ -142,9 +169,9 @@ void Progress::fail(const std::string& why) {
 }
 
 std::vector<std::string> Progress::all_gather(const std::string& what, const std::string& mine) {
+  need_link();
   auto g = std::make_unique<Gathering>();
   g->mine = what + '\0' + mine;
-  g->since = Clock::now();
   auto result = g->result.get_future();
   add({Job::Kind::gather, nullptr, std::nullopt, {}, std::move(g)});
   std::vector<std::string> all = result.get();
@@ -162,11 +189,22 @@ std::vector<std::string> Progress::all_gather(const std::string& what, const std
 }
 
 void Progress::end() {
+  if (is_forked_) return;
   add({Job::Kind::end});
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return has_left_; });
+  changed_.wait(lock, [&] { return is_leaving_; });
+  const auto has_left = [&] { return has_left_; };
+  if (timeout_.count() == 0) changed_.wait(lock, has_left);
+  else changed_.wait_for(lock, timeout_, has_left);
+  const bool ended = has_left_;
   lock.unlock();
-  thread_.join();
+  if (ended) return thread_.join();
+  fmt::print(
+      stderr,
+      "shardarray: processes: MPI_Finalize has not returned within {} s: another process has stopped in "
+      "it. This one ends without it.\n",
+      timeout_.count() / 1000);
+  thread_.detach();
 }
 
 // ---------------------------------------------------------------- the thread
@@ -182,17 +220,19 @@ void Progress::work() {
       last = now;
       pause = shortest_sleep;
     }
-    if (now - looked > look_interval) {
-      looked = now;
-      look_for_late_ones();
-      if (wants_print.exchange(false)) print_waiting();
-    }
-    if (ending_ && waiting_.empty() && moving_.empty() && gatherings_.empty()) {
-      const bool all_ended = std::all_of(peers_.begin(), peers_.end(), [&](const Peer& p) {
-        return p.has_ended || &p == &peers_[static_cast<std::size_t>(index_)];
-      });
-      if (all_ended && link_->notes_are_gone()) return leave_mpi();
-    }
+    try {
+      if (now - looked > look_interval) {
+        looked = now;
+        look_for_late_ones();
+        if (wants_print.exchange(false)) print_waiting();
+      }
+      if (ending_ && waiting_.empty() && moving_.empty() && gatherings_.empty()) {
+        const bool all_ended = std::all_of(peers_.begin(), peers_.end(), [&](const Peer& p) {
+          return p.has_ended || &p == &peers_[static_cast<std::size_t>(index_)];
+        });
+        if (all_ended && link_->notes_are_gone()) return leave_mpi();
+      }
+    } catch (const std::exception& e) { get_stuck(e); }
     const bool has_work =
         !waiting_.empty() || !moving_.empty() || !gatherings_.empty() || ending_ || !runs_.empty();
     speaking.unlock();
@@ -223,7 +263,10 @@ bool Progress::look() {
     }
     for (Job& j : jobs) try {
         take(j);
-      } catch (const Error& e) { get_stuck(e); }
+      } catch (const std::exception& e) {
+        get_stuck(e);
+        j.refuse(failure_);  // unless it was taken
+      }
     moved = true;
   }
   if (is_stuck_) return moved;  // MPI could still write where nobody expects it
@@ -253,7 +296,7 @@ bool Progress::look() {
       moved = true;
     }
     moved |= advance_gathering();
-  } catch (const Error& e) { get_stuck(e); }
+  } catch (const std::exception& e) { get_stuck(e); }
   return moved;
 }
 
@@ -282,7 +325,7 @@ void Progress::take(Job& job) {
       return;
     case Job::Kind::end:
       ending_ = true;
-      ending_since_ = Clock::now();
+      ending_since_ = asked_ = Clock::now();
       if (is_stuck_) return;
       for (int p = 0; p < count_; p++)
         if (p != index_) link_->post(p, "e");
@@ -292,7 +335,10 @@ void Progress::take(Job& job) {
 
 void Progress::hear(const Note& note) {
   Peer& peer = peers_[static_cast<std::size_t>(note.peer)];
-  if (note.text.starts_with("b ")) {
+  peer.heard = Clock::now();
+  if (note.text == "?") {
+    link_->post(note.peer, "!");  // it computes something by itself
+  } else if (note.text.starts_with("b ")) {
     std::uint64_t number = 0, fingerprint = 0;
     (void)std::sscanf(note.text.c_str() + 2, "%lu %lu", &number, &fingerprint);
     peer.theirs[number] = fingerprint;
@@ -365,6 +411,7 @@ bool Progress::start(Box& box) {
 // ---------------------------------------------------------------- all_gather
 void Progress::begin_gathering() {
   Gathering& g = *gatherings_.front();
+  g.since = Clock::now();
   g.sizes.assign(static_cast<std::size_t>(count_), static_cast<std::int64_t>(g.mine.size()));
   const auto own = static_cast<std::size_t>(index_);
   g.step = link_->gather(&g.sizes[own], sizeof(std::int64_t), g.sizes.data());
@@ -382,11 +429,13 @@ bool Progress::advance_gathering() {
     for (const std::int64_t n : g.sizes) {
       g.offsets.push_back(static_cast<int>(total));
       g.lengths.push_back(static_cast<int>(n));
-      total += n;
+      total = add_sizes(total, n);
     }
-    if (total > std::numeric_limits<int>::max())
-      throw TransportError(fmt::format(
-          "processes: they give {} bytes at once. MPI counts to 2^31 - 1. Give less at a time.", total));
+    if (total > most_gathered) {  // all processes see that
+      g.result.set_exception(std::make_exception_ptr(TransportError(fmt::format(
+          "processes: they give {} bytes at once. MPI counts to 2^31 - 1. Give less at a time.", total))));
+      return next_gathering();
+    }
     g.all.resize(static_cast<std::size_t>(total));
     g.step = link_->gather(g.mine.data(), g.mine.size(), g.all.data(), g.lengths, g.offsets);
     return true;
@@ -396,6 +445,10 @@ bool Progress::advance_gathering() {
     all.push_back(
         g.all.substr(static_cast<std::size_t>(g.offsets[p]), static_cast<std::size_t>(g.lengths[p])));
   g.result.set_value(std::move(all));
+  return next_gathering();
+}
+
+bool Progress::next_gathering() {
   gatherings_.erase(gatherings_.begin());
   if (!gatherings_.empty()) begin_gathering();
   return true;

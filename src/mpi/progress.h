@@ -54,8 +54,10 @@ class Progress {
   /// Something here has failed.
   void fail(const std::string& why);
   std::vector<std::string> all_gather(const std::string& what, const std::string& mine);
-  /// Waits until all processes are at their end, and leaves MPI.
+  /// Waits until all processes are at their end, and leaves MPI. Nothing is asked for from then on.
   void end();
+  /// In a forked child: MPI and the thread are the other process's.
+  void forget() { is_forked_ = true; }
 
  private:
   /// A box that somebody waits for.
@@ -83,6 +85,7 @@ class Progress {
     std::optional<Box> box = std::nullopt;
     std::string text = {};
     std::unique_ptr<Gathering> gathering = nullptr;
+    void refuse(const std::string& why);  ///< what of it nobody has taken
   };
   /// How joining ended, if it has.
   struct Start {
@@ -100,7 +103,7 @@ class Progress {
     std::optional<std::uint64_t> differing;                 ///< the run whose program is another one there
     std::vector<Fingerprint::Mark> our_marks, their_marks;  ///< of it
     bool has_ended = false;
-    Clock::time_point heard;
+    Clock::time_point heard;  ///< when something came from it last
   };
 
   void take_over(std::unique_ptr<Link> link);
@@ -114,12 +117,14 @@ class Progress {
   void hear_mark(Peer& peer, const Note& note);
   bool start(Box& box);
   bool advance_gathering();
+  bool next_gathering();  // true
   void begin_gathering();
   std::string late_in_gathering() const;
   void look_for_late_ones();
-  void get_stuck(const Error& e);
+  void get_stuck(const std::exception& e);
   void fail_all(const std::string& text, bool tell_others);
   void need_peers();
+  void need_link() const;
   void leave_mpi();
   void print_waiting() const;
   std::string described(const Box& box) const;
@@ -134,7 +139,7 @@ class Progress {
   std::uint64_t gathered_ = 0;  // begun
   std::uint64_t tags_of_run_ = 0, run_slots_ = 0;
   bool ending_ = false, is_stuck_ = false;
-  Clock::time_point ending_since_;
+  Clock::time_point ending_since_, asked_;
   const std::chrono::milliseconds timeout_;  // 0: none
 
   int index_ = 0, count_ = 1;
@@ -148,7 +153,9 @@ class Progress {
   std::atomic<bool> has_jobs_{false}, is_asleep_{false};
   std::atomic<bool> is_idle_{false};     // asleep for longer than a box may wait
   std::atomic<Clock::rep> advanced_{0};  // when another thread did the work last
-  bool has_left_ = false;
+  bool is_leaving_ = false, has_left_ = false;
+  std::atomic<bool> is_over_{false};  // nothing more is taken
+  std::atomic<bool> is_forked_{false};
   std::thread thread_;
 };
 

@@ -16,6 +16,7 @@ class Hash {
  public:
   Fingerprint marks_of(const Program& p) {
     Fingerprint f;
+    for (const Device& d : p.order->devices()) put(d.id);
     add(p.base_count, p.scratch_bytes, p.inputs, p.outputs);
     f.marks.push_back({value_, fmt::format("({}) -> ({})", types(p.inputs), types(p.outputs))});
     for (const Step& s : p.steps) {

@@ -8,8 +8,8 @@
 
 namespace shardarray {
 
-/// Of every step with its kernels, numbers and addresses, and of what enters and leaves: the same in each process that compiled the
-/// same program. Labels and lines do not count.
+/// Of the devices in their order, of every step with its kernels, numbers and addresses, and of what enters and leaves: the same in each
+/// process that compiled the same program. Labels and lines do not count.
 struct Fingerprint {
   struct Mark {
     std::uint64_t value = 0;  ///< of all up to and with it

@@ -180,7 +180,17 @@ class Splitter {
         const int from_process = process_of(s.device);
         const std::uint64_t tag = next_tags_[{from_process, to_process}]++;
         const auto box = [&](bool sent, int peer, int transfer) {
-          return PartBox{0, sent, peer, tag, from.ref, bytes, transfer, step_->label, step_->where};
+          const int position = sent ? s.device : item.device;
+          return PartBox{0,
+                         sent,
+                         peer,
+                         tag,
+                         from.ref,
+                         bytes,
+                         whole_.order->devices()[static_cast<std::size_t>(position)].id,
+                         transfer,
+                         step_->label,
+                         step_->where};
         };
         if (mine) received_.push_back(box(false, from_process, is_final ? x.transfer : -1));
         if (here(s.device)) sent_.push_back(box(true, to_process, -1));

@@ -18,6 +18,7 @@ struct PartBox {
   std::uint64_t tag = 0;
   Ref ref;  ///< of its first byte
   std::uint64_t bytes = 0;
+  int device = 0;          ///< Device::id of the one here that it is of
   int transfer = -1;       ///< the Program::transfers that counts its bytes; -1: an exchange does
   std::string label = {};  ///< of its step, which may be whole in boxes
   Where where = {};

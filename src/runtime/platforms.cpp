@@ -83,8 +83,16 @@ std::string all_names(const Registry& r) {
 
 std::atomic<bool> others_known{false};
 
+/// What a backend lists. One that knows of no other process has devices of this one.
+std::vector<Device> devices_of(const Backend& b) {
+  std::vector<Device> all = b.devices();
+  if (std::ssize(all) == b.device_count())
+    for (Device& d : all) d.process_index = process_index();
+  return all;
+}
+
 const Made& use_backend(Registry& r, const std::string& name, Backend* b, std::vector<Device> devices) {
-  std::vector<Device> known = b->devices();
+  std::vector<Device> known = devices_of(*b);
   if (spans_processes(known)) others_known = true;
   std::vector<int> local;
   int next = 0;
@@ -119,7 +127,7 @@ const Made& made_platform(const char* function, std::string_view name) {
         fmt::format("{}: the platform '{}' is unknown. This process has the platforms {}. Use one of them.",
                     function, name, all_names(r)));
   std::unique_ptr<Backend> made = p->make();
-  std::vector<Device> devices = made->devices();
+  std::vector<Device> devices = devices_of(*made);
   return use_backend(r, p->name, made.release(), std::move(devices));  // buffers may die after static objects
 }
 

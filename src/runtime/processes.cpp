@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <exception>
 #include <mutex>
 #include <optional>
 #include <string_view>
@@ -83,9 +85,16 @@ Processes* joined() {
                                   "lets each of them run for itself.",
                                   count));
   }
-  Processes* const all = plugin->join(count);
-  check_builds(*all);
-  return all;
+  static std::exception_ptr& failure = *new std::exception_ptr;  // MPI starts once
+  if (failure) std::rethrow_exception(failure);
+  try {
+    Processes* const all = plugin->join(count);
+    check_builds(*all);
+    return all;
+  } catch (...) {
+    failure = std::current_exception();
+    throw;
+  }
 }
 
 struct Joining {
@@ -106,6 +115,28 @@ Processes* other_processes() {
     j.done.store(true, std::memory_order_release);
   }
   return j.all;
+}
+
+std::vector<std::string> gather_texts(Processes& all, const std::string& what, const std::string& mine) {
+  // MPI counts to 2^31 - 1, of what all give at once.
+  const std::size_t most = std::min<std::size_t>(
+      std::size_t{1} << 26, (std::size_t{1} << 31) / static_cast<std::size_t>(all.count()) - 64);
+  std::vector<std::string> r(static_cast<std::size_t>(all.count()));
+  std::size_t longest = mine.size();
+  for (std::size_t at = 0; at == 0 || at < longest; at += most) {
+    std::string part = at < mine.size() ? mine.substr(at, most) : std::string();
+    if (at == 0) part = fmt::format("{} ", mine.size()) + part;
+    std::vector<std::string> parts = all.all_gather(what, part);
+    for (std::size_t p = 0; p < r.size(); p++) {
+      if (at == 0) {
+        const std::size_t space = parts[p].find(' ');
+        longest = std::max(longest, static_cast<std::size_t>(std::stoull(parts[p].substr(0, space))));
+        parts[p].erase(0, space + 1);
+      }
+      r[p] += parts[p];
+    }
+  }
+  return r;
 }
 
 std::vector<Device> devices_of_processes(Processes& all, const char* platform, int own) {

@@ -22,6 +22,9 @@ class Processes {
   virtual Transport& transport() = 0;
 };
 
+/// all_gather() of texts of any length, in parts.
+std::vector<std::string> gather_texts(Processes& all, const std::string& what, const std::string& mine);
+
 /// What a plug-in that joins processes brings.
 struct ProcessesPlugin : Plugin {
   /// Joins all of them, of which there should be `count`. The object is never destroyed. Throws DeviceError.
@@ -29,7 +32,8 @@ struct ProcessesPlugin : Plugin {
 };
 
 /// Those that this one was started with; null: it is alone. They are joined at the first use, if there are others. Throws
-/// DeviceError where a launcher's variables contradict each other, the plug-in is missing, or the others are of another build.
+/// DeviceError where a launcher's variables contradict each other or the plug-in is missing; where the others are of another build or do
+/// not join: at every call, since MPI starts once.
 Processes* other_processes();
 
 /// Every process has so many devices of this platform: all of them, numbered through. All processes ask.

@@ -19,7 +19,8 @@ struct Parcel {
   std::uint64_t tag = 0;  ///< within its run; both sides give the same
   void* memory = nullptr;
   std::size_t bytes = 0;
-  std::string_view label = {};  ///< of its step, for messages
+  int device = -1;  ///< Device::id of the one here that sends it or wants it, for messages; -1: not said
+  std::string_view label = {};  ///< of its step
   Where where = {};
 };
 

@@ -1,10 +1,18 @@
 // What tests/processes/check starts several times, by a launcher. `programs`: each process prints the bits of results on the first
 // eight devices of all processes, which are the same however the devices are shared out. The other words: something that goes
 // wrong in one process or between them; what a process hears of it is printed, and it ends with 3.
+#include <dlfcn.h>
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <csignal>
+#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -15,19 +23,11 @@
 #include <string>
 #include <thread>
 
-#include "everywhere.h"
-#include "platform_programs.h"
-#include "shardarray/shardarray.h"
+#include "saved.h"
 
-namespace sa = shardarray;
-using platform_test::Bits;
-using sa::Array;
-using sa::P;
+using namespace processes_test;
 
 namespace {
-
-/// Of the whole, in every process.
-Bits everywhere(const Array& x) { return platform_test::bits(sa::testing::everywhere(x)); }
 
 void print(const char* name, const std::vector<Bits>& results) {
   std::uint64_t hash = 14695981039346656037ull;  // FNV-1a
@@ -96,99 +96,6 @@ int programs() {
   good &= sa::broadcast_one_to_all(sa::full({}, 10 * sa::process_index()), last).item<int>() == 10 * last;
   sa::sync_devices("end");
   std::printf("gathered %s\n", good ? "right" : "wrong");
-  return 0;
-}
-
-// ---------------------------------------------------------------- checkpoints
-const char* test_folder() { return std::getenv("SHARDARRAY_TEST_FOLDER"); }
-
-/// Cut over the devices of all processes along rows, columns, both and not at all.
-std::vector<Array> cut_trees() {
-  const sa::Mesh mesh = platform_test::mesh_of(sa::devices());
-  std::vector<Array> r;
-  float scale = 1;
-  for (const P& spec : {P("x"), P(sa::none, "y"), P("y", "x"), P()})
-    r.push_back(platform_test::put(platform_test::numbers({24, 40}) * scale++, mesh, spec));
-  r.push_back(sa::arange(5.0f));  // each process has its own
-  return r;
-}
-/// As step `process_count()`; of two processes beside what they go on with.
-int save_checkpoint() {
-  const int count = sa::process_count();
-  if (count != 2) {
-    sa::checkpoints::save(test_folder(), count, std::pair(cut_trees(), count));
-    return 0;
-  }
-  { const auto given_up = sa::checkpoints::async_save(test_folder(), 77, cut_trees()); }
-  sa::checkpoints::Saving saving =
-      sa::checkpoints::async_save(test_folder(), count, std::pair(cut_trees(), count));
-  const auto meanwhile = sa::gather_from_processes(sa::full({2}, sa::process_index()));
-  if (saving.is_written() && sa::checkpoints::latest(test_folder()) == count)
-    return 1;  // not before all wait
-  saving.wait();
-  return sa::checkpoints::latest(test_folder()) == count && meanwhile.size() == 2 ? 0 : 1;
-}
-/// All steps that there are, each to the next one's shardings.
-int restore_checkpoints() {
-  const std::vector<Array> want = cut_trees();
-  std::vector<Array> like = want;
-  for (std::size_t k = 0; k < want.size(); k++)
-    like[k] = k < 4 ? sa::device_put(sa::zeros_like(want[k]), want[(k + 1) % 4].sharding()) : sa::zeros({5});
-  bool good = true;
-  for (const std::int64_t step : sa::checkpoints::steps(test_folder())) {
-    const auto [got, count] = sa::checkpoints::restore(test_folder(), std::pair(like, 0), {.step = step});
-    good &= count == step;
-    for (std::size_t k = 0; k < 4; k++) good &= everywhere(got[k]) == everywhere(want[k]);
-    good &= got[4].to_vector<float>() == want[4].to_vector<float>();
-  }
-  std::printf("restored %zu %s\n", sa::checkpoints::steps(test_folder()).size(), good ? "right" : "wrong");
-  return good ? 0 : 1;
-}
-/// What step `step` of train() has: element i is (i - step) mod 64, and step more.
-Array trained(std::int64_t step) {
-  return sa::roll(sa::arange(64.0), static_cast<int>(step % 64)) + static_cast<double>(step);
-}
-/// Goes on from the latest checkpoint, saves every step, every second one beside the next; until somebody ends it. When all have
-/// begun there is a file of this name.
-int train(const char* begun) {
-  const sa::Mesh mesh({{sa::device_count()}, sa::devices()}, {"x"});
-  const auto cut = [&](const Array& x) { return sa::device_put(x, sa::NamedSharding(mesh, P("x"))); };
-  std::pair state(cut(trained(0)), std::int64_t{0});
-  if (sa::checkpoints::latest(test_folder())) state = sa::checkpoints::restore(test_folder(), state);
-  const auto next = sa::jit([](const Array& x) { return sa::roll(x, 1) + 1.0; });
-  sa::checkpoints::Saving saving;
-  sa::sync_devices("begun");
-  std::ofstream(begun).flush();
-  for (;;) {
-    state = std::pair(next(state.first), state.second + 1);
-    saving.wait();
-    if (state.second % 2 == 0)
-      saving = sa::checkpoints::async_save(test_folder(), state.second, state, {.keep = 3});
-    else sa::checkpoints::save(test_folder(), state.second, state, {.keep = 3});
-  }
-}
-/// Every checkpoint that train() has left is whole.
-int check_trained() {
-  const auto steps = sa::checkpoints::steps(test_folder());
-  bool good = steps.size() <= 4;  // one more where it ended before older ones went
-  for (const std::int64_t step : steps) {
-    const auto [x, saved] =
-        sa::checkpoints::restore(test_folder(), std::pair(trained(0), std::int64_t{0}), {.step = step});
-    good &= saved == step && sa::array_equal(x, trained(step));
-  }
-  std::printf("%zu checkpoints, the last of step %lld, are %s\n", steps.size(),
-              steps.empty() ? 0LL : static_cast<long long>(steps.back()), good ? "right" : "wrong");
-  return good ? 0 : 1;
-}
-
-/// What needs no devices, where none can be had.
-int look_at_checkpoints() {
-  const auto latest = sa::checkpoints::latest(test_folder());
-  const sa::checkpoints::Metadata m = sa::checkpoints::metadata(test_folder());
-  const auto [shape, dtype] = m.arrays.at("[0][1]");
-  std::printf("step %lld of %zu, %zu arrays, one [%lld,%lld] %s\n", static_cast<long long>(*latest),
-              sa::checkpoints::steps(test_folder()).size(), m.arrays.size(), static_cast<long long>(shape[0]),
-              static_cast<long long>(shape[1]), dtype == sa::float32 ? "float32" : "wrong");
   return 0;
 }
 
@@ -336,6 +243,92 @@ void throw_on_the_way(const Array& x, bool throws) {
   sa::block_until_ready(f(x));
 }
 
+/// Longer than MPI counts at once would take 2^31 bytes; parts begin at 2^26.
+int gather_much() {
+  const std::int64_t n = (std::int64_t{1} << 24) + 5 + sa::process_index();
+  const auto all = sa::gather_from_processes(sa::full({n}, sa::process_index() + 1).astype(sa::float32));
+  bool good = true;
+  for (std::size_t p = 0; p < all.size(); p++)
+    good &= all[p].size() == (std::int64_t{1} << 24) + 5 + static_cast<std::int64_t>(p) &&
+            sa::array_equal(all[p], sa::full_like(all[p], p + 1));
+  std::printf("much is gathered %s\n", good ? "right" : "wrong");
+  return good ? 0 : 1;
+}
+
+/// A forked child has no part in what the others compute, and ends.
+int fork_a_child() {
+  Array x = sa::block_until_ready(rows(16));
+  if (sa::process_index() == sa::process_count() - 1) {
+    const pid_t child = fork();
+    if (child == 0) {
+      int said = 1;
+      try {
+        sa::sync_devices("child");
+      } catch (const sa::TransportError& e) {
+        said = std::string(e.what()).find("was forked from one") == std::string::npos;
+      }
+      std::exit(said);
+    }
+    int status = 1;
+    waitpid(child, &status, 0);
+    if (status != 0) return 1;
+  }
+  sa::block_until_ready(step(x, 2));
+  return 0;
+}
+
+/// Destroyed behind all that the library has.
+struct Late {
+  bool speaks = false;
+  ~Late() {
+    if (!speaks) return;
+    try {
+      sa::sync_devices("late");
+    } catch (const sa::TransportError& e) { std::printf("too late: %s\n", e.what()); }
+  }
+} late;
+
+/// The last process is through, and the others work for themselves for longer than it would wait for a silent one.
+int works_on() {
+  sa::block_until_ready(step(rows(16), 2));
+  if (sa::process_index() == sa::process_count() - 1) return 0;
+  std::this_thread::sleep_for(std::chrono::seconds(5));
+  return 0;
+}
+
+/// The last process lists the devices in another order.
+int other_devices() {
+  auto devices = sa::devices();
+  if (sa::process_index() == sa::process_count() - 1) std::reverse(devices.begin(), devices.end());
+  const sa::Mesh mesh({{static_cast<std::int64_t>(devices.size())}, devices}, {"x"});
+  const Array x = sa::device_put(sa::arange(16.0), sa::NamedSharding(mesh, P("x")));
+  sa::block_until_ready(sa::jit([](const Array& v) { return sa::sum(v); })(x));
+  return 0;
+}
+
+/// Each has GPUs of its own, beside the CPU devices of all.
+int own_gpus() {
+  const auto all = sa::devices("cuda");
+  bool good = !all.empty();
+  for (std::size_t k = 0; k < all.size(); k++)
+    good &= all[k].id == static_cast<int>(k) && all[k].process_index == sa::process_index();
+  const sa::Mesh mesh({{static_cast<std::int64_t>(all.size())}, all}, {"x"});
+  const Array x = sa::device_put(sa::arange(16.0) + sa::process_index(), sa::NamedSharding(mesh, P("x")));
+  const double sum = sa::jit([](const Array& v) { return sa::sum(v * 2); })(x).item<double>();
+  good &= sum == 240 + 32 * sa::process_index();
+  good &= sa::local_devices() == all;  // of the default platform
+  const auto cpus = sa::devices("cpu");
+  const sa::Mesh both({{static_cast<std::int64_t>(cpus.size())}, cpus}, {"x"});
+  const Array everyone = sa::device_put(sa::arange(16.0), sa::NamedSharding(both, P("x")));
+  good &= sa::jit([](const Array& v) { return sa::sum(v); })(everyone).item<double>() == 120;
+  // what each has for itself: that of the first process is saved
+  sa::checkpoints::save(test_folder(), 200, x);
+  const Array again = sa::checkpoints::restore(test_folder(), x, {.step = 200});
+  good &= sa::array_equal(again, sa::device_put(sa::arange(16.0), x.sharding()));
+  std::printf("own GPUs are %s\n", good ? "right" : "wrong");
+  return good ? 0 : 1;
+}
+
 /// Does its work ten times; in the sixth the last process does what `fault` says.
 void work(const std::string& fault) {
   const bool is_last = sa::process_index() == sa::process_count() - 1;
@@ -349,6 +342,7 @@ void work(const std::string& fault) {
       if (fault == "exit") _exit(5);
       if (fault == "asleep") std::this_thread::sleep_for(std::chrono::seconds(60));
       if (fault == "other_order") x = step(x, 2) + 1;
+      if (fault == "swapped") x = step(sa::block_until_ready(step(x, 3)), 2);
       if (fault == "other_sharding") sa::block_until_ready(step(replicated(16), 2));
       if (fault == "other_program") x = step(x, 3);
       if (fault == "other_shape") sa::block_until_ready(step(rows(32), 2));
@@ -376,6 +370,7 @@ void work(const std::string& fault) {
       if (is_last) kill_soon();
       for (int turn = 0; turn < 20; turn++) sa::block_until_ready(long_step(given));
     }
+    if (k == 5 && !is_last && fault == "swapped") x = step(sa::block_until_ready(step(x, 2)), 3);
     if (k == 5 && !is_last && fault == "other_name") sa::sync_devices("there");
     if (k == 5 && !is_last && fault == "silent") sa::sync_devices("there");
     x = sa::block_until_ready(step(x, 2));
@@ -394,6 +389,39 @@ void check_alive() {
 
 }  // namespace
 
+// What stands in place of the system's own calls, for who looks for them in the program first.
+extern "C" int fsync(int fd) {
+  struct stat s {
+  }, failing{};
+  if (!folder_that_fails.empty() && fstat(fd, &s) == 0 && stat(folder_that_fails.c_str(), &failing) == 0 &&
+      s.st_ino == failing.st_ino) {
+    errno = EIO;
+    return -1;
+  }
+  return static_cast<int>(syscall(SYS_fsync, fd));
+}
+extern "C" int open(const char* path, int flags, ...) {
+  va_list more;
+  va_start(more, flags);
+  const auto mode = va_arg(more, mode_t);  // there is none without O_CREAT, and then it counts nothing
+  va_end(more);
+  if (index_opens_late && std::strstr(path, "shardarray.index.json") != nullptr)
+    std::this_thread::sleep_for(std::chrono::milliseconds(800));
+  return static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, flags, mode));
+}
+
+bool stops_at_end = false;
+/// In place of MPI's own, for who looks for it in the program first. The last process never comes out of it.
+extern "C" __attribute__((visibility("default"))) int MPI_Finalize() {
+  if (stops_at_end) {
+    const char* const rank = std::getenv("OMPI_COMM_WORLD_RANK");
+    const char* const count = std::getenv("OMPI_COMM_WORLD_SIZE");
+    if (std::atoi(rank) == std::atoi(count) - 1) std::raise(SIGSTOP);
+  }
+  void* const mpi = dlopen("libmpi.so.40", RTLD_LAZY | RTLD_NOLOAD);
+  return mpi == nullptr ? 1 : reinterpret_cast<int (*)()>(dlsym(mpi, "PMPI_Finalize"))();
+}
+
 int main(int argc, char** argv) {
   const std::string word = argc > 1 ? argv[1] : "programs";
   const char* const rank = std::getenv("OMPI_COMM_WORLD_RANK");
@@ -411,6 +439,20 @@ int main(int argc, char** argv) {
     if (word == "save_other_tree") return save_other_tree();
     if (word == "killed_in_save") return killed_in_save();
     if (word == "restore_without_files") return restore_without_files();
+    if (word == "save_own" || word == "save_own_replaced") return save_own(word != "save_own");
+    if (word == "restore_latest") return restore_latest();
+    if (word == "restore_other_step") return restore_other_step();
+    if (word == "sync_fails") return sync_fails();
+    if (word == "restore_first") return restore_first();
+    if (word == "save_damaged") return save_damaged();
+    if (word == "restore_damaged") return restore_damaged();
+    if (word == "gather_much") return gather_much();
+    if (word == "fork") return fork_a_child();
+    if (word == "works_on") return works_on();
+    if (word == "other_devices") return other_devices();
+    if (word == "own_gpus") return own_gpus();
+    late.speaks = word == "late";
+    stops_at_end = word == "stop_at_end";
     work(word);
     std::printf("process %d of %d is through\n", sa::process_index(), sa::process_count());
     return 0;

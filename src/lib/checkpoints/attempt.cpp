@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -43,6 +44,11 @@ std::vector<json> Attempt::agreed(const char* function, Processes* all, const ch
       throw IoError(fmt::format("{} (in process {})", r[p]["error"].get<std::string>(), p));
   for (json& x : r) x = std::move(x["done"]);
   return r;
+}
+
+bool all_say(bool mine, const char* function, Processes* all, const char* what) {
+  const auto said = Attempt(function, [&] { return mine; }).agreed(function, all, what);
+  return std::all_of(said.begin(), said.end(), [](const json& x) { return x.get<bool>(); });
 }
 
 }  // namespace shardarray::checkpoints

@@ -24,4 +24,7 @@ class Attempt {
   std::exception_ptr failure_;
 };
 
+/// Whether all processes say so. They ask together, as often as wanted: none of them is silent for long then.
+bool all_say(bool mine, const char* function, Processes* all, const char* what);
+
 }  // namespace shardarray::checkpoints

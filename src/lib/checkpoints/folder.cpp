@@ -36,10 +36,16 @@ bool is_foreign(const fs::path& path) {
   return true;
 }
 
-// What has no name any more is nobody's: it may go slowly.
-void remove_checkpoint(const std::string& folder, const std::string& path) {
+// Takes its name from it, so that it is nobody's and may go slowly. Empty: it cannot be done.
+std::string set_aside(const std::string& folder, const std::string& path) {
   const std::string gone = unfinished_name(folder + "/.step_removed");
-  if (std::rename(path.c_str(), gone.c_str()) == 0) give_up(gone);
+  return std::rename(path.c_str(), gone.c_str()) == 0 ? gone : std::string();
+}
+
+void synced(const char* function, const std::string& folder) {
+  if (!sync_folder(folder))
+    files::fail(function, folder, fmt::format("may lack a name on the disk ({})", std::strerror(errno)),
+                "A checkpoint is there when the disk has its name. Look at the disk, and save again.");
 }
 
 void remove_old_leavings(const std::string& folder) {
@@ -65,7 +71,7 @@ void make_folder(const char* function, const std::string& folder) {
   fs::create_directories(folder, failed);
   if (failed)
     files::fail(function, folder, fmt::format("cannot be made ({})", failed.message()), untouched_advice);
-  for (const fs::path& made : fresh) sync_folder(made.parent_path());
+  for (const fs::path& made : fresh) synced(function, made.parent_path());
 }
 
 }  // namespace
@@ -96,10 +102,10 @@ std::vector<std::int64_t> steps_in(const char* function, const std::string& fold
   return r;
 }
 
-std::string existing(const char* function, const std::string& folder, std::int64_t step) {
+std::int64_t existing(const char* function, const std::string& folder, std::int64_t step) {
   const std::vector<std::int64_t> all = steps_in(function, folder);
-  if (step < 0 && !all.empty()) return path_of(folder, all.back());
-  if (std::binary_search(all.begin(), all.end(), step)) return path_of(folder, step);
+  if (step < 0 && !all.empty()) return all.back();
+  if (std::binary_search(all.begin(), all.end(), step)) return step;
   const std::string here = all.empty()
                                ? "There are none."
                                : fmt::format("There are {}: the first of step {}, the last of step {}.",
@@ -128,8 +134,8 @@ std::string begin_unfinished(const char* function, const std::string& folder, st
   return name;
 }
 
-void finish(const char* function, const std::string& unfinished, const std::string& folder, std::int64_t step,
-            int keep) {
+std::string finish(const char* function, const std::string& unfinished, const std::string& folder,
+                   std::int64_t step) {
   const std::string target = path_of(folder, step);
   bool replaces = false;
   int done = -1;
@@ -141,25 +147,40 @@ void finish(const char* function, const std::string& unfinished, const std::stri
     if (done == 0 || errno != (replaces ? ENOENT : EEXIST)) break;
   }
   // Where a file system cannot do both at once there is no moment without a checkpoint only if none was there.
+  std::string before = replaces ? unfinished : "";  // what was exchanged for it
   if (done != 0 && (errno == EINVAL || errno == ENOSYS)) {
-    if (replaces) remove_checkpoint(folder, target);
+    before = replaces ? set_aside(folder, target) : "";
     done = std::rename(unfinished.c_str(), target.c_str());
+    if (const int why = errno; done != 0 && !before.empty()) {
+      (void)std::rename(before.c_str(), target.c_str());
+      errno = why;
+    }
   }
   if (done != 0)
     files::fail(function, target, fmt::format("cannot be named so ({})", std::strerror(errno)),
                 untouched_advice);
-  sync_folder(folder);
-  if (replaces) give_up(unfinished);  // what was exchanged for it
+  return before;
+}
+
+void settle(const char* function, const std::string& folder, const std::string& replaced) {
+  synced(function, folder);
+  give_up(replaced);
+}
+
+void remove_older(const char* function, const std::string& folder, std::int64_t step, int keep) {
   if (keep == 0) return;
-  std::vector<std::int64_t> all = steps_in(function, folder);
+  std::vector<std::int64_t> all;
+  try {
+    all = steps_in(function, folder);
+  } catch (const IoError&) { return; }  // the checkpoint has its name, which is what was asked for
   std::erase_if(all, [&](std::int64_t s) { return s > step; });
   for (std::size_t k = 0; k + static_cast<std::size_t>(keep) < all.size(); k++)
-    remove_checkpoint(folder, path_of(folder, all[k]));
+    give_up(set_aside(folder, path_of(folder, all[k])));
 }
 
 void give_up(const std::string& unfinished) {
   std::error_code ignored;
-  fs::remove_all(unfinished, ignored);
+  if (!unfinished.empty()) fs::remove_all(unfinished, ignored);
 }
 
 }  // namespace shardarray::checkpoints

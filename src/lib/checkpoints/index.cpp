@@ -56,6 +56,7 @@ class Reader {
       file_.fail(fmt::format("has the version {}", v),
                  "This library reads version 1. Use the library that wrote it, or a newer one.");
     Index r;
+    r.checksum = text.substr(0, checksum_bytes);
     r.step = number(member(all, "step"));
     for (const auto& [key, value] : member(all, "values", json::value_t::object).items()) {
       if (!value.is_string()) bad(fmt::format("has no text for `{}`", files::shown(key)));

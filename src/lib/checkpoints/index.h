@@ -27,6 +27,7 @@ struct StoredArray {
 };
 struct Index {
   std::int64_t step = 0;
+  std::string checksum = {};  ///< of what was read
   std::map<std::string, StoredArray> arrays;
   std::map<std::string, std::string> values;  ///< numbers and texts
 };

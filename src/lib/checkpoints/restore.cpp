@@ -3,7 +3,10 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <chrono>
+#include <future>
 #include <memory>
+#include <system_error>
 
 #include "base/complex_parts.h"
 #include "base/sizes.h"
@@ -15,6 +18,7 @@
 #include "lib/files/safetensors.h"
 #include "lib/files/saved_tree.h"
 #include "runtime/devices.h"
+#include "runtime/modes.h"
 #include "shardarray/checkpoints.h"
 
 namespace shardarray {
@@ -188,32 +192,88 @@ Array read_array(const StoredArray& a, bool weak, Files& files, const files::Hom
   return files::load_array(t, home, {}, fill, &passing);
 }
 
-std::string chosen(const char* function, const std::string& folder, const RestoreOptions& o) {
+std::int64_t chosen(const char* function, const std::string& folder, const RestoreOptions& o) {
   if (o.step && *o.step < 0)
     throw Error(
         fmt::format("{}: step {}. Steps are numbered from 0. Give one of steps().", function, *o.step));
   return existing(function, folder, o.step.value_or(-1));
 }
+std::string path_of_chosen(const char* function, const std::string& folder, const RestoreOptions& o) {
+  return path_of(folder, chosen(function, folder, o));
+}
+/// Of several processes: the first one says which it is, as another program may save meanwhile. All say which one they were told to take.
+std::int64_t chosen_by_all(const char* function, const std::string& folder, const RestoreOptions& o,
+                           Processes* all) {
+  const Attempt found(function, [&] {
+    const bool asks = o.step || all == nullptr || all->index() == 0;
+    return nlohmann::json{{"step", asks ? chosen(function, folder, o) : -1},
+                          {"is_named", o.step.has_value()}};
+  });
+  const auto said = found.agreed(function, all, "a checkpoint is chosen");
+  const std::int64_t first = said[0]["step"].get<std::int64_t>();
+  for (std::size_t p = 0; p < said.size(); p++) {
+    const bool is_named = said[p]["is_named"].get<bool>();
+    const std::int64_t step = said[p]["step"].get<std::int64_t>();
+    if (is_named == said[0]["is_named"].get<bool>() && (!is_named || step == first)) continue;
+    const auto told = [&](std::size_t q) {
+      return said[q]["is_named"].get<bool>() ? fmt::format("step {}", said[q]["step"].get<std::int64_t>())
+                                             : std::string("the latest step");
+    };
+    throw Error(
+        fmt::format("{}: process 0 restores {}, process {} restores {}. All restore the same. Compare their "
+                    "programs.",
+                    function, told(0), p, told(p)));
+  }
+  return first;
+}
 Index index_of(const char* function, const std::string& path) {
   return read_index(files::FileReader(function, path + "/" + index_name));
 }
 
-void restore_leaves(const char* function, const std::string& folder, const SavedTree& tree,
-                    const RestoreOptions& o) {
-  const std::string path = chosen(function, folder, o);
-  const Index index = index_of(function, path);
-  std::map<std::string, Type> stored;
-  for (const auto& [name, a] : index.arrays) stored.emplace(name, a.type);
-  files::check_arrays(function, path, std::move(stored), tree);
-  const std::vector<std::string> values = files::values_of(function, path, index.values, tree);
-  const std::vector<files::Home> homes = files::homes_of(function, tree, o.sharding, o.shardings);
-  Files opened(function, path);
-  std::vector<Array> loaded;
-  for (std::size_t k = 0; k < homes.size(); k++) {
-    const auto& [name, like] = tree.arrays[k];
-    loaded.push_back(read_array(index.arrays.at(name), type_of(*like).weak, opened, homes[k]));
+/// A thread reads, so that no process is silent for longer than the others wait, however long that takes.
+Attempt beside_the_others(const char* function, Processes& all,
+                          shardarray::detail::FunctionRef<Attempt()> read) {
+  std::future<Attempt> reading;
+  try {
+    reading = std::async(std::launch::async, [&] { return read(); });
+  } catch (const std::system_error&) {  // there is no thread to be had
+    std::promise<Attempt> done;
+    done.set_value(read());
+    reading = done.get_future();
   }
-  files::set_leaves(tree, std::move(loaded), values);
+  const auto is_read = [&] {
+    return reading.wait_for(std::chrono::milliseconds(500)) == std::future_status::ready;
+  };
+  while (!all_say(is_read(), function, &all, "arrays are being restored")) {}
+  return reading.get();
+}
+
+/// What is read, and where it goes: known before anything is read.
+struct Restored {
+  std::string path;
+  Index index;
+  std::vector<std::string> values;
+  std::vector<files::Home> homes;
+};
+Restored what_is_restored(const char* function, const std::string& path, const SavedTree& tree,
+                          const RestoreOptions& o) {
+  Restored r{path, index_of(function, path), {}, {}};
+  std::map<std::string, Type> stored;
+  for (const auto& [name, a] : r.index.arrays) stored.emplace(name, a.type);
+  files::check_arrays(function, path, std::move(stored), tree);
+  r.values = files::values_of(function, path, r.index.values, tree);
+  r.homes = files::homes_of(function, tree, o.sharding, o.shardings);
+  return r;
+}
+/// Asks no other process.
+std::vector<Array> read_arrays(const char* function, const Restored& r, const SavedTree& tree) {
+  Files opened(function, r.path);
+  std::vector<Array> loaded;
+  for (std::size_t k = 0; k < r.homes.size(); k++) {
+    const auto& [name, like] = tree.arrays[k];
+    loaded.push_back(read_array(r.index.arrays.at(name), type_of(*like).weak, opened, r.homes[k]));
+  }
+  return loaded;
 }
 
 }  // namespace
@@ -224,11 +284,31 @@ void restore_tree(const std::string& folder, const SavedTree& tree, const Restor
   constexpr const char* function = "checkpoints::restore";
   const Site site(w, function);
   shardarray::detail::with_memory(function, 0, [&] {
-    const Attempt restored(function, [&] {
-      restore_leaves(function, folder, tree, options);
-      return nullptr;
+    Processes* const all = other_processes();
+    const std::string path = path_of(folder, chosen_by_all(function, folder, options, all));
+    Restored r;
+    const Attempt begun(function, [&] {
+      r = what_is_restored(function, path, tree, options);
+      return r.index.checksum;
     });
-    (void)restored.agreed(function, other_processes(), "arrays are restored");
+    const auto said = begun.agreed(function, all, "a checkpoint is opened");
+    for (std::size_t p = 0; p < said.size(); p++)
+      if (said[p] != said[0])
+        files::fail(function, path, fmt::format("is another checkpoint in process {} than in process 0", p),
+                    "It was replaced meanwhile. Restore it again.");
+    std::vector<Array> loaded;
+    const Modes* const modes = &current_modes();
+    const auto read = [&] {
+      const ScopedModes same(modes);
+      const Site here(w, function);
+      return Attempt(function, [&] {
+        loaded = shardarray::detail::with_memory(function, 0, [&] { return read_arrays(function, r, tree); });
+        return nullptr;
+      });
+    };
+    (void)(all == nullptr ? read() : beside_the_others(function, *all, read))
+        .agreed(function, all, "arrays are restored");
+    files::set_leaves(tree, std::move(loaded), r.values);
   });
 }
 
@@ -248,7 +328,7 @@ std::optional<std::int64_t> latest(const std::string& folder, Where w) {
 Metadata metadata(const std::string& folder, const RestoreOptions& options, Where w) {
   constexpr const char* function = "checkpoints::metadata";
   const Site site(w, function);
-  Index index = index_of(function, chosen(function, folder, options));
+  Index index = index_of(function, path_of_chosen(function, folder, options));
   index.values.erase(files::tree_mark);
   Metadata r{index.step, {}, std::move(index.values)};
   for (const auto& [name, a] : index.arrays) r.arrays[name] = {a.type.shape, a.type.dtype};
@@ -259,7 +339,7 @@ void convert(const std::string& folder, const std::string& path, const RestoreOp
   constexpr const char* function = "checkpoints::convert";
   const Site site(w, function);
   shardarray::detail::with_memory(function, 0, [&] {
-    const std::string from = chosen(function, folder, options);
+    const std::string from = path_of_chosen(function, folder, options);
     const Index index = index_of(function, from);
     Files opened(function, from);
     std::map<std::string, Array> arrays;

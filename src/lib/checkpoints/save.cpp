@@ -131,11 +131,12 @@ json write_pieces(const char* function, const OwnPieces& own, const std::string&
   return said;
 }
 
-/// Of every array: its path, its type, and the first device that holds it, as this process sees it.
+/// Of every array: its path, its type, and the first device that holds it and its process, as this process sees it.
 json arrays_of(const SavedTree& tree) {
   json r = json::array();
   for (const auto& [path, array] : tree.arrays)
-    r.push_back({path, to_string(Type{array->shape(), array->dtype()}), array->devices()[0].id});
+    r.push_back({path, to_string(Type{array->shape(), array->dtype()}), array->devices()[0].id,
+                 array->devices()[0].process_index});
   return r;
 }
 
@@ -211,11 +212,7 @@ class CheckpointSave {
     own_.arrays.clear();  // their memory
   }
   /// Whether all processes say so; together, as often as wanted: none of them is silent for long.
-  bool are_all_done(bool mine) const {
-    const auto all =
-        Attempt(function_, [&] { return mine; }).agreed(function_, all_, "pieces are being written");
-    return std::all_of(all.begin(), all.end(), [](const json& done) { return done.get<bool>(); });
-  }
+  bool are_all_done(bool mine) const { return all_say(mine, function_, all_, "pieces are being written"); }
   /// All processes together, when each has written.
   void name() {
     try {
@@ -225,6 +222,7 @@ class CheckpointSave {
         return nullptr;
       });
       (void)named.agreed(function_, all_, "the checkpoint is named");
+      if (index_ == 0) remove_older(function_, folder_, step_, keep_);
     } catch (...) {
       unfinished_.reset();
       throw;
@@ -259,7 +257,7 @@ class CheckpointSave {
               "{}: array {} of the tree is {} in process {} and {} in process {}. All save the same "
               "tree. Compare their programs.",
               function_, k, shown(mine), index_, shown(other), p));
-        global[k] = global[k] && other[k][2] == mine[k][2];
+        global[k] = global[k] && other[k][2] == mine[k][2] && other[k][3] == mine[k][3];
       }
     }
     return global;
@@ -280,8 +278,9 @@ class CheckpointSave {
     file.commit(true);
     const std::lock_guard lock(naming());
     if (is_replaced_) return unfinished_.reset();  // by one that began later
-    finish(function_, at_, folder_, step_, keep_);
+    const std::string replaced = finish(function_, at_, folder_, step_);
     unfinished_->is_named();
+    settle(function_, folder_, replaced);
     for (CheckpointSave* const other : under_way())
       if (other->number_ < number_ && other->step_ == step_ && is_one_folder(other->folder_, folder_))
         other->is_replaced_ = true;

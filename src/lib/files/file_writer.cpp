@@ -77,7 +77,10 @@ void FileWriter::commit(bool durable) {
   if (!file_.close() || std::rename(unfinished_.c_str(), target_.c_str()) != 0)
     fail_by_errno("cannot be written");
   unfinished_.clear();
-  if (durable) sync_folder(folder_of(target_));
+  if (durable && !sync_folder(folder_of(target_)))
+    fail(function_, path_,
+         fmt::format("is written, but the disk may not have its name ({})", std::strerror(errno)),
+         "Look at the disk, and write it again.");
 }
 
 }  // namespace shardarray::files
