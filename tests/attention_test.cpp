@@ -307,6 +307,20 @@ TEST_CASE("attention: heads and examples that are cut move nothing, and have the
   }
 }
 
+TEST_CASE("attention: a window of any width is one") {
+  const Array x = sa::sin(numbers({6, 2, 4}));
+  const auto seen = [&](std::int64_t before, std::int64_t after, bool causal) {
+    return nn::dot_product_attention(x, x, x,
+                                     {.is_causal = causal, .local_window_size = std::pair(before, after)});
+  };
+  const auto all = [&](bool causal) { return nn::dot_product_attention(x, x, x, {.is_causal = causal}); };
+  constexpr std::int64_t any = std::numeric_limits<std::int64_t>::max();
+  CHECK(sa::array_equal(seen(any, any, false), all(false)));
+  CHECK(sa::array_equal(seen(any, 0, false), all(true)));
+  CHECK(sa::array_equal(seen(any, any, true), all(true)));
+  CHECK(sa::array_equal(seen(2, any, false), seen(2, 5, false)));
+}
+
 TEST_CASE("attention: what is refused") {
   using sa::testing::message_of;
   const Array q = numbers({4, 2, 3}), key = sa::random::key(0), whole = sa::arange(4);

@@ -1,6 +1,7 @@
 // Complex arrays where parts are near the largest numbers, infinite or NaN; what conjugates. Against std::complex<double>.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <limits>
@@ -36,6 +37,24 @@ Array matrix(std::int64_t rows, std::int64_t columns, float first) {
 Number at(const Array& m, std::int64_t i, std::int64_t j) { return m[i][j].item<Number>(); }
 
 }  // namespace
+
+TEST_CASE("complex: logsumexp is a logarithm, of the principal branch") {
+  const std::vector<std::vector<C>> all = {{{0, 10}},
+                                           {{1, 10}, {1, -2}},
+                                           {{-3, 4}, {-5, 100}, {2, -1}},
+                                           {{1000, 3}, {999, -3}},
+                                           {{0.5f, -7}, {0.5f, 7}}};
+  for (const auto& z : all) {
+    double largest = -infinity;
+    Number sum = 0;
+    for (const C& v : z) largest = std::max<double>(largest, v.real());
+    for (const C& v : z) sum += std::exp(Number(v) - largest);
+    const Number want = std::log(sum) + largest;
+    const auto got = Number(sa::logsumexp(sa::array(z)).item<C>());
+    CHECK(got.real() == doctest::Approx(static_cast<double>(want.real())).epsilon(1e-5));
+    CHECK(got.imag() == doctest::Approx(static_cast<double>(want.imag())).epsilon(1e-4));
+  }
+}
 
 TEST_CASE("complex: functions of the largest numbers have every value that is a number") {
   const std::vector<float> parts{-3e38f, -1e38f, -100, -89, -1, 0, 1, 85, 89, 100, 1e38f, 3e38f};

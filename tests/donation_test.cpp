@@ -145,6 +145,45 @@ TEST_CASE("memory: donated by option, the buffer dies for every handle") {
   CHECK(values(z) == Values{-8, -7, -6, -5});
 }
 
+TEST_CASE("memory: results of one operation are arrays of their own, and may be donated together") {
+  const auto sum = sa::jit([](const Array& p, const Array& q) { return p + q; }, {.donate = sa::Donate::all});
+  const auto of_tree = sa::jit([](const std::pair<Array, Array>& p) { return p.first + p.second; },
+                               {.donate = sa::Donate::all});
+  const auto check = [&](const auto& make) {
+    const auto want = [&] {
+      const std::pair<Array, Array> p = make();
+      return values(p.first + p.second);
+    }();
+    for (const bool computed : {false, true}) {
+      std::pair<Array, Array> p = make(), q = make();
+      if (computed) sa::block_until_ready(std::tuple(p, q));
+      CHECK(values(sum(p.first, p.second)) == want);
+      CHECK(values(of_tree(q)) == want);
+    }
+  };
+  const Array x = sa::block_until_ready(numbers(4));
+  using Two = std::pair<Array, Array>;
+  check([&] {
+    const auto sorted = sa::sort({x, -x});
+    return Two(sorted[0], sorted[1]);
+  });
+  check([&] {
+    return sa::cond(
+        sa::sum(x) > 0, [](const Array& v) { return Two(v + 1, v * 2); },
+        [](const Array& v) { return Two(v - 1, v * 3); }, x);
+  });
+  check([&] {
+    const auto [carry, ys] =
+        sa::scan([](const Array& c, const Array& v) { return Two(c + v, c * v); }, sa::zeros({}), x);
+    return Two(carry + sa::zeros(4), ys);
+  });
+  check([&] {
+    const auto [carry, rows] =
+        sa::scan([](const Array& c, const Array& v) { return Two(c + v, c[0] * v); }, sa::zeros(4), x);
+    return Two(carry, rows[1]);
+  });
+}
+
 TEST_CASE("memory: what an option donates in vain is said, as what is moved in vain") {
   const auto f =
       sa::jit([](const Array& v) { return sa::sum(v); }, {.donate = sa::Donate::all, .name = "total"});

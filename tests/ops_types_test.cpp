@@ -12,6 +12,7 @@
 
 #include "graph/graph.h"
 #include "graph/op.h"
+#include "op_cases.h"
 #include "ops/record.h"
 #include "shardarray/ops.h"
 #include "sources.h"
@@ -149,6 +150,30 @@ TEST_CASE("types: literals are weak") {
   CHECK(text(full({2}, 1.5, float16)) == "float16[2]");
   CHECK(text(relu(i)) == "int8[3]");
   CHECK(x.nbytes() == 12);
+}
+
+TEST_CASE("types: a literal beside an array leaves the result strong, in whichever place") {
+  int checked = 0;
+  for (const testing::OpCase& c : testing::op_cases()) {
+    if (c.inputs.size() != 2 || c.inputs[0].dtype != float32 || c.inputs[1].dtype != float32) continue;
+    // what puts operands side by side, or makes several results, of which one may be the literal
+    if (std::set<std::string>{"beside", "meshgrid", "meshgrid ij", "ediff1d"}.contains(c.name)) continue;
+    if (c.name.starts_with("complex ")) continue;
+    for (const bool first : {true, false}) {
+      const Array half(0.5), x = in(c.inputs[0].shape);
+      const Array both[] = {first ? half : x, first ? x : half};
+      Array r;
+      try {
+        r = c.function(both);
+      } catch (const Error&) { continue; }  // it takes no single number there
+      if (!is_floating(r.dtype())) continue;
+      CAPTURE(c.name);
+      CAPTURE(first);
+      CHECK(!r.weak_type());
+      checked++;
+    }
+  }
+  CHECK(checked > 60);
 }
 
 TEST_CASE("types: bits of literals") {

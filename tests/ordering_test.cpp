@@ -233,6 +233,10 @@ TEST_CASE("ordering: messages") {
              ShapeError);
   CHECK_SAYS(sa::bincount(x, 3),
              "bincount: the operand is f32[2,3]. It counts integers and bool. Cast with astype.", DTypeError);
+  CHECK_SAYS(
+      sa::bincount(sa::zeros({std::int64_t{1} << 31}, sa::uint8), 3),
+      "bincount: of 2147483648 elements. Counts are int32, and one of them may not fit. Count in parts.",
+      DTypeError);
   CHECK_SAYS(sa::bincount(i, -1),
              "bincount: length -1. The number of numbers is not negative. Give how many are counted.",
              ShapeError);

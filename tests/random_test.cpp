@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "golden.h"
+#include "messages.h"
 
 namespace random_test {
 
@@ -103,6 +104,16 @@ TEST_CASE("random: randint") {
         random::randint(key_of(a), golden::shape_of(a["shape"]), a["minval"], a["maxval"], dtype_of_case(a));
     CHECK(golden::same_bits(r, out));
   });
+}
+
+TEST_CASE("random: choice refuses numbers that are no int32") {
+  for (const bool replace : {true, false})
+    CHECK(
+        testing::message_of<DTypeError>([&] {
+          static_cast<void>(random::choice(random::key(0), std::int64_t{1} << 33, {2}, {.replace = replace}));
+        }) ==
+        "random::choice: numbers below 8589934592 do not fit into int32, of which draws are. Choose from at "
+        "most 2147483647.");
 }
 
 TEST_CASE("random: bernoulli, permutation, choice, categorical") {

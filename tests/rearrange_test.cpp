@@ -66,6 +66,51 @@ TEST_CASE("rearranging: tile, repeat, ranks and joins have NumPy's shapes") {
   CHECK(sa::array_split(sa::arange(2), 3)[2].shape() == Shape{0});
 }
 
+TEST_CASE("rearranging: a number of repeats is one in a trace too, however it is given") {
+  const auto all = [](const Array& x) {
+    return std::vector<Array>{sa::repeat(x, 2), sa::repeat(x, 2, 0), sa::repeat(x, 2, {.axis = 0}),
+                              sa::repeat(x, 2, {.axis = 0, .total_repeat_length = 5})};
+  };
+  const Array x = sa::arange(3);
+  const auto now = all(x), traced = sa::jit(all)(x);
+  const Values want[] = {{0, 0, 1, 1, 2, 2}, {0, 0, 1, 1, 2, 2}, {0, 0, 1, 1, 2, 2}, {0, 0, 1, 1, 2}};
+  for (std::size_t k = 0; k < 4; k++) {
+    CHECK(values(now[k]) == want[k]);
+    CHECK(values(traced[k]) == want[k]);
+  }
+}
+
+TEST_CASE("rearranging: positions of triangles, of any sizes and diagonals") {
+  for (std::int64_t n = 0; n < 5; n++)
+    for (std::int64_t m = 0; m < 5; m++)
+      for (std::int64_t k = -6; k <= 6; k++) {
+        CAPTURE(n);
+        CAPTURE(m);
+        CAPTURE(k);
+        Values rows[2], columns[2];
+        for (std::int64_t i = 0; i < n; i++)
+          for (std::int64_t j = 0; j < m; j++)
+            for (const bool upper : {false, true})
+              if (upper ? j - i >= k : j - i <= k) {
+                rows[upper].push_back(static_cast<double>(i));
+                columns[upper].push_back(static_cast<double>(j));
+              }
+        const auto lower = sa::tril_indices(n, k, m), upper = sa::triu_indices(n, k, m);
+        CHECK(values(lower.first) == rows[0]);
+        CHECK(values(lower.second) == columns[0]);
+        CHECK(values(upper.first) == rows[1]);
+        CHECK(values(upper.second) == columns[1]);
+      }
+  // at once
+  for (const std::int64_t n : {std::int64_t{1} << 36, std::int64_t{1} << 50}) {
+    CHECK(sa::tril_indices(n, 0, 0).first.shape() == Shape{0});
+    CHECK(sa::triu_indices(n, 0, 0).first.shape() == Shape{0});
+    CHECK(sa::tril_indices(0, 0, n).first.shape() == Shape{0});
+  }
+  CHECK_THROWS_AS(static_cast<void>(sa::tril_indices(std::numeric_limits<std::int64_t>::max())),
+                  sa::ShapeError);
+}
+
 TEST_CASE("rearranging: diagonals near, far and of nothing") {
   const Array x = sa::arange(6).reshape({2, 3});
   constexpr std::int64_t far = std::numeric_limits<std::int64_t>::max();

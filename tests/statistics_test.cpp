@@ -274,6 +274,11 @@ TEST_CASE("statistics: messages") {
       "two, or use vector_norm.",
       sa::ShapeError);
   CHECK_SAYS(
+      sa::norm(sa::zeros({1, 2, 3}), {.nuclear = true}),
+      "norm: the nuclear norm over 3 axes of f32[1,2,3]. An order is one of vectors or of matrices. Name one "
+      "axis or two, or use vector_norm.",
+      sa::ShapeError);
+  CHECK_SAYS(
       sa::cumlogsumexp(x, 5),
       "cumlogsumexp: axis 5 is out of bounds for shape [2,3] of rank 2. Axes count from 0, or from -1 at the "
       "end. Give one that the array has.",

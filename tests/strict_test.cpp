@@ -229,8 +229,10 @@ TEST_CASE("strict: where an axis is needed in parts, the fix makes a mesh that h
   CHECK(code({{{1, 2}}}, &taken) == made + "P(\"x2\"))");
   CHECK(code({{}, {{2, 4}}}, &taken) == made + "P(none, axes(\"x3\", \"x1\")))");
   CHECK(code({{{1, 4}}, {{4, 2}}}, &taken) == "NamedSharding(mesh, P(\"x\", \"x1\"))");
-  CHECK(code({{{1, 2}}, {}}, nullptr) == "NamedSharding(make_mesh({{\"x1\", 2}, {\"x2\", 4}}, devices(\"cpu\")), P(\"x1\"))");
-  CHECK(code({{}, {{1, 8}}}, nullptr) == "NamedSharding(make_mesh({{\"x\", 8}}, devices(\"cpu\")), P(none, \"x\"))");
+  CHECK(code({{{1, 2}}, {}}, nullptr) ==
+        "NamedSharding(make_mesh({{\"x1\", 2}, {\"x2\", 4}}, devices(\"cpu\")), P(\"x1\"))");
+  CHECK(code({{}, {{1, 8}}}, nullptr) ==
+        "NamedSharding(make_mesh({{\"x\", 8}}, devices(\"cpu\")), P(none, \"x\"))");
   const std::vector<sa::Device> all = sa::devices();
   const sa::OrderRef two = sa::DeviceOrder::shared({all[5], all[1]});
   CHECK(sa::sharding_code(*sa::Layout::of(two.get(), {{{1, 2}}}), &taken).text ==

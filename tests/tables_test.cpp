@@ -298,6 +298,10 @@ TEST_CASE("tables: what cannot be written is said, and nothing is written") {
         "`;` "
         "or a tab.");
   CHECK_THROWS_AS(data::save_csv("/", ones(2)), IoError);
+  for (const DType t : {complex64, complex128}) {
+    CHECK_THROWS_AS(data::save_csv(path, ones(2, t)), DTypeError);
+    CHECK_THROWS_AS(data::save_table(path, {{"a", "b"}, {ones(2), ones(2, t)}}), DTypeError);
+  }
   CHECK(!std::filesystem::exists(path));
 }
 

@@ -1,18 +1,99 @@
 // Derivatives, maps, modes, callbacks and errors on several threads at once. Each value is compared with plain arithmetic.
 #include <atomic>
 #include <functional>
+#include <future>
 
+#include "messages.h"
 #include "threads_helpers.h"
 
 namespace threads_transforms_test {
 
 using namespace shardarray::testing::threads;
 using shardarray::Array;
+using shardarray::testing::message_of;
 namespace sa = shardarray;
 
 // ---------------------------------------------------------------- derivatives
 
 // d/dx sum(x^3 * k), and what jit and captured arrays make of it.
+namespace {
+
+/// f() in another thread.
+template <class F> auto elsewhere(const F& f) { return std::async(std::launch::async, f).get(); }
+
+}  // namespace
+
+TEST_CASE("threads: what another thread makes in a function that is differentiated is part of it") {
+  const auto doubled = sa::jit([](const Array& v) { return v * 2; });
+  const auto square =
+      sa::custom_vjp([](const Array& v) { return v * v; }, [](const Array& v) { return std::pair(v * v, v); },
+                     [](const Array& v, const Array& g) { return g * v * 2; });
+  using Function = std::function<Array(const Array&)>;
+  const std::vector<Function> all = {
+      [](const Array& x) { return x * x * x; },
+      [](const Array& x) { return sa::block_until_ready(sa::sin(x) * x) + x; },
+      [&](const Array& x) { return doubled(x) * x; },
+      [&](const Array& x) { return doubled(doubled(x * x)); },
+      [&](const Array& x) { return square(x) * x; },
+      [&](const Array& x) { return sa::jit([&](const Array& v) { return v * x; })(x); },
+      [](const Array& x) {
+        return sa::fori_loop(
+            0, 3, [&](const Array&, const Array& c) { return c * x; }, x);
+      },
+      [](const Array& x) {
+        return sa::cond(
+            x > 0, [](const Array& v) { return v * v; }, [](const Array& v) { return -v; }, x);
+      },
+      [&](const Array& x) { return x.item<float>() * x * x; },
+      [](const Array& x) { return sa::device_put(sa::block_until_ready(x * x), sa::devices("cpu")[1]) * 2; },
+      [](const Array& x) { return sa::pmap([](const Array& v) { return v * v; })(sa::ones(8) * x)[3]; },
+      [](const Array& x) { return sa::vmap([&](const Array& v) { return v * x; })(sa::ones(2))[0] * x; }};
+  const Array at(1.5f);
+  for (std::size_t k = 0; k < all.size(); k++) {
+    CAPTURE(k);
+    const Function& f = all[k];
+    const Function other = [&](const Array& x) { return elsewhere([&] { return f(x); }); };
+    const Function both = [&](const Array& x) { return elsewhere([&] { return f(x) * x; }) + f(x); };
+    const Function plain = [&](const Array& x) { return f(x) * x + f(x); };
+    const auto same = [](const Array& a, const Array& b) {
+      CHECK(a.item<float>() == doctest::Approx(b.item<float>()));
+    };
+    for (const auto& [got, want] : {std::pair(other, f), std::pair(both, plain)}) {
+      same(sa::grad(got)(at), sa::grad(want)(at));
+      const auto [value, slope] = sa::value_and_grad(got)(at);
+      same(value, want(at));
+      same(slope, sa::grad(want)(at));
+      same(std::get<0>(sa::vjp(got, at).second(Array(1.0f))), sa::grad(want)(at));
+      if (k == 4) continue;  // no forward rule
+      same(sa::jvp(got, at, Array(1.0f)).second, sa::grad(want)(at));
+    }
+  }
+}
+
+TEST_CASE("threads: gradients of several threads keep to themselves") {
+  const Array two(2.0f);
+  const Array done = sa::grad([&](const Array& x) {
+    elsewhere([&] {
+      expect(sa::grad([](const Array& v) { return v * v; })(Array(3.0f)).item<float>() == 6, "own gradient");
+      expect((two + 1).item<float>() == 3, "own array");
+      return 0;
+    });
+    return x * x;
+  })(two);
+  elsewhere([&] { return expect((done * 2).item<float>() == 8, "what was derived"), 0; });
+  // What is part of two derivatives on two threads would be lost to one.
+  const auto text = message_of<sa::TraceError>([&] {
+    static_cast<void>(sa::grad([](const Array& x) {
+      return elsewhere([&] { return sa::grad([&](const Array& v) { return v * x; })(x); });
+    })(two));
+  });
+  CHECK(text.find("f32[] was made in a function that another thread differentiates just now, and this is "
+                  "part of another "
+                  "one that is differentiated: it would be lost to one of the derivatives. Pass its value, "
+                  "or compute both "
+                  "in one thread.") != std::string::npos);
+}
+
 TEST_CASE("threads: gradients of functions that capture one lazy array") {
   for (int round = 0; round < rounds(3); round++) {
     const Array shared = rows(16) * 2 + 1, two = sa::filter_shard(rows(16) * 0 + 2, over(0, 8));

@@ -147,12 +147,12 @@ struct SaveCsvOptions {
 };
 /// Writes [rows, columns] or [rows] as text that load_csv reads back as the same numbers: the shortest digits that do so, `nan`
 /// and `inf`, bools as 0 and 1. Lines end in `\n`, no line is written for no rows (load_csv wants one). A file is written whole or not at all
-/// (files.h). Throws ShapeError for another number of dimensions or of names, and for no columns; IoError where the file cannot
-/// be written.
+/// (files.h). Throws ShapeError for another number of dimensions or of names, and for no columns; DTypeError for complex numbers;
+/// IoError where the file cannot be written.
 SHARDARRAY_API void save_csv(const std::string& path, const Array& x, const SaveCsvOptions& options = {},
                              Where w = Where::here());
 /// Writes the columns below their names, which are quoted where they have to be. Throws ShapeError unless all columns are
-/// [rows], one for each name, Error for `header`, which the table has itself.
+/// [rows], one for each name, DTypeError for complex ones, Error for `header`, which the table has itself.
 SHARDARRAY_API void save_table(const std::string& path, const Table& table,
                                const SaveCsvOptions& options = {}, Where w = Where::here());
 

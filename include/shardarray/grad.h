@@ -1,5 +1,5 @@
 // Derivatives: grad, value_and_grad, jvp, vjp. The function runs as it stands, on its arguments under new names, so values
-// can be read inside; what it recorded is derived afterwards.
+// can be read inside; what it recorded is derived afterwards, that of threads which it waits for too.
 #pragma once
 #include <algorithm>
 

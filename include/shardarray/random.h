@@ -128,7 +128,7 @@ struct ChoiceOptions {
   std::int64_t axis = 0;  ///< of an array to draw from
 };
 /// Draws from 0..n-1, int32. Throws ShapeError for draws from nothing, more draws than elements without replacement, and p of
-/// another shape, DTypeError for p that is not floating.
+/// another shape, DTypeError for p that is not floating, and for n above 2^31 - 1.
 [[nodiscard]] SHARDARRAY_API Array choice(const detail::Key& key, std::int64_t n, const Shape& shape = {},
                                           const ChoiceOptions& o = {}, Where w = Where::here());
 /// Draws from x along an axis, which `shape` replaces: [a.., n, c..] -> [a.., shape.., c..]. Throws as above, ShapeError for an

@@ -23,7 +23,7 @@ Array shard_leaf(const Array& x, const Sharding& s, const std::string& path, Whe
   const Site site(w);
   check_fits(x, s, path, current_function("filter_shard"));
   if (is_without_value(x) && !tracing()) return without_value(type_of(x), s, w);
-  const bool lazy = tracing() || !trace_state().gradients.empty() || !x.node()->evaluated();
+  const bool lazy = tracing() || is_differentiated(*x.node()) || !x.node()->evaluated();
   if (lazy) return constrain(x, s, w);
   return device_put_leaf(x, s, path, w);
 }
@@ -32,7 +32,7 @@ Array device_put_leaf(const Array& x, const Sharding& s, const std::string& path
   const Site site(w);
   check_fits(x, s, path, "device_put");
   if (is_without_value(x) && !tracing()) return without_value(type_of(x), s, w);
-  if (tracing() || !trace_state().gradients.empty()) return constrain(x, s, w);
+  if (tracing() || is_differentiated(*x.node())) return constrain(x, s, w);
   const ValueRef v = force(x, "device_put");
   if (v->committed && v->sharding == s) return x;
   return leaf_array(type_of(x), reshard_value(v, type_of(x), s), w);

@@ -123,6 +123,7 @@ static bool is_passing(const Array& captured, std::uint64_t trace) {
   const TraceState& state = trace_state();
   const Node& n = *captured.node();
   if (n.trace == trace && n.evaluated()) return false;
+  if (others_differentiate() && foreign_gradient(n) != 0) return true;
   return state.is_open(n.trace) || (!state.gradients.empty() && n.seq >= state.gradients.front());
 }
 
@@ -250,7 +251,8 @@ void check_aliases(const JitEntry& e, const JitCall& call) {
   for (std::size_t k = 0; k < call.leaves.size(); k++) {
     if (!call.dies[k]) continue;
     for (std::size_t j = 0; j < call.leaves.size(); j++) {
-      if (j == k || call.leaves[j].node() != call.leaves[k].node()) continue;
+      const Array &one = call.leaves[j], &other = call.leaves[k];
+      if (j == k || one.node() != other.node() || one.index() != other.index()) continue;
       const auto path = [&](std::size_t i) { return i < e.paths.size() ? e.paths[i] : std::to_string(i); };
       throw DonationError(fmt::format(
           "{}: Attempt to {} in the same call: arguments {} and {} are one array {}. Pass it once, or donate "
@@ -444,8 +446,16 @@ static void run_effects(const JitEntry& e, std::span<const ValueRef> values, con
   }
 }
 
+// This thread asks for a derivative, or another one.
+static bool is_differentiated(const JitEntry& e, const JitCall& call) {
+  if (!trace_state().gradients.empty()) return true;
+  if (!others_differentiate()) return false;
+  const auto is = [](const Array& a) { return shardarray::is_differentiated(*a.node()); };
+  return std::ranges::any_of(call.leaves, is) || std::ranges::any_of(e.captured, is);
+}
+
 std::span<Array> jit_launch(const JitEntry& e, JitCall& call) {
-  if (tracing() || !trace_state().gradients.empty()) return call.results = record_call(e, call);
+  if (tracing() || is_differentiated(e, call)) return call.results = record_call(e, call);
   say_of_names(call.where);
   check_aliases(e, call);
   struct Storage {  // keeps its memory from call to call

@@ -81,17 +81,21 @@ Node* Node::make(const Op* op, std::span<A> inputs, std::span<const Type> output
   static_assert(sizeof(Node) % alignof(Output) == 0 && sizeof(Output) % alignof(Array) == 0);
   if (op->form != Form::leaf)  // whose values are there
     for (const Type& t : outputs) check_type(t, op->name);
+  const TraceState& state = trace_state();
+  std::uint64_t gradient = state.gradients.empty() ? 0 : state.gradients.front();
+  if (others_differentiate())
+    for (const Array& a : inputs)
+      if (a.has_value()) gradient = joined_gradient(gradient, *a.node(), current_function(op->name));
   const std::size_t bytes = sizeof(Node) + outputs.size() * sizeof(Output) + inputs.size() * sizeof(Array);
   Node* n = new (take_block(bytes)) Node;
   n->bytes_ = static_cast<std::uint32_t>(bytes);
   n->op = op;
-  const TraceState& state = trace_state();
   const Where line = detail::call_site.line, around = detail::call_site.around;
   n->where = {line.line ? line : where.line ? where : around, detail::call_site.function};
   n->modes = &current_modes();
   n->seq = next_sequence();
   n->trace = state.current();
-  n->gradient = state.gradients.empty() ? 0 : state.gradients.front();
+  n->gradient = gradient;
   n->attrs_ = std::move(attrs);
   n->output_count_ = static_cast<std::uint32_t>(outputs.size());
   for (std::size_t k = 0; k < outputs.size(); k++)

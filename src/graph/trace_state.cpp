@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <utility>
 
@@ -59,6 +60,40 @@ OpenGradients& open_gradients() {
 
 }  // namespace
 
+// Of all threads.
+static std::atomic<int> open_gradient_count{0};
+
+bool others_differentiate() {
+  const int own = trace_state().gradients.empty() ? 0 : 1;
+  return open_gradient_count.load(std::memory_order_relaxed) > own;
+}
+
+std::uint64_t foreign_gradient(const Node& n) {
+  const auto& mine = trace_state().gradients;
+  if (n.gradient == 0 || (!mine.empty() && n.gradient == mine.front())) return 0;
+  OpenGradients& all = open_gradients();
+  const std::lock_guard lock(all.mutex);
+  const OpenGradients::Entry* const e = all.find(n.gradient);
+  return e != nullptr && e->open ? n.gradient : 0;
+}
+
+bool is_differentiated(const Node& n) {
+  return !trace_state().gradients.empty() || (others_differentiate() && foreign_gradient(n) != 0);
+}
+
+std::uint64_t joined_gradient(std::uint64_t gradient, const Node& n, const char* function) {
+  const std::uint64_t foreign = foreign_gradient(n);
+  if (foreign == 0 || foreign == gradient) return gradient;
+  if (gradient == 0) return foreign;
+  throw TraceError(
+      fmt::format("{}: {} was made in a function that another thread differentiates just now, and this is "
+                  "part of another "
+                  "one that is differentiated: it would be lost to one of the derivatives. Pass its value, "
+                  "or compute both "
+                  "in one thread.",
+                  function, to_string(n.out()[0].type)));
+}
+
 OpenGradient::OpenGradient(std::uint64_t oldest) {
   auto& mine = trace_state().gradients;
   mine.push_back(oldest);
@@ -67,6 +102,7 @@ OpenGradient::OpenGradient(std::uint64_t oldest) {
   OpenGradients& all = open_gradients();
   const std::lock_guard lock(all.mutex);
   all.entries.push_back({oldest});
+  open_gradient_count.fetch_add(1, std::memory_order_relaxed);
 }
 OpenGradient::~OpenGradient() {
   auto& mine = trace_state().gradients;
@@ -76,6 +112,7 @@ OpenGradient::~OpenGradient() {
   const std::lock_guard lock(all.mutex);
   OpenGradients::Entry* mine_there = all.find(outermost_);
   mine_there->open = false;
+  open_gradient_count.fetch_sub(1, std::memory_order_relaxed);
   if (mine_there->kept.empty())
     std::erase_if(all.entries, [&](const auto& e) { return e.name == outermost_; });
 }

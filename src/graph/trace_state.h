@@ -52,6 +52,15 @@ class OpenGradient {
  private:
   std::uint64_t outermost_;
 };
+/// Whether another thread has an open gradient.
+bool others_differentiate();
+/// The name of the one in which the node was recorded; 0: none that is open.
+std::uint64_t foreign_gradient(const Node& n);
+/// Whether a derivative may be asked for of what this thread makes of the node now.
+bool is_differentiated(const Node& n);
+/// The gradient of what this thread records of the node, `gradient` being what it is without that. Throws TraceError, in the name of
+/// `function`, where it would be lost to one of two.
+std::uint64_t joined_gradient(std::uint64_t gradient, const Node& n, const char* function);
 /// Keeps a node that was evaluated for the outermost gradient of this name, if it is open (on any thread): it lets go of its
 /// operands when that ends. False: it is not open.
 bool keep_for_gradient(std::uint64_t name, Node* n);

@@ -95,8 +95,10 @@ Array counted_positions(const Attention& a, const Array& keys) {
     const Array queries = expand_dims(arange(n.t) + a.o.query_offset, 1), behind = keys - queries;  // [t, s]
     if (a.o.is_causal) also(behind <= 0);
     if (a.o.local_window_size) {
-      also(behind >= -a.o.local_window_size->first);
-      also(behind <= a.o.local_window_size->second);
+      const auto [before, after] = *a.o.local_window_size;
+      constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();  // positions are int32
+      also(behind >= -std::min(before, most));
+      also(behind <= std::min(after, most));
     }
   }
   if (const Array& lengths = a.o.key_value_seq_lengths; lengths.has_value())

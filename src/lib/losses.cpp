@@ -1,20 +1,32 @@
 #include "shardarray/losses.h"
-#include "shardarray/activations.h"
 
 #include <fmt/core.h>
 
 #include <limits>
 #include <numbers>
 
+#include "ops/api.h"
 #include "ops/record.h"
 #include "shardarray/activations.h"
 #include "shardarray/ops.h"
 
 namespace shardarray::losses {
 
+// Of integers as floats: theirs would wrap. Bools are no numbers.
+static std::pair<Array, Array> numbers(const char* function, const Array& a, const Array& b) {
+  const WeakType t = api::promoted(function, {&a, &b});
+  if (t.dtype == DType::bool_) api::refuse_dtype(function, a, "It takes numbers");
+  const auto x = api::together(function, {&a, &b}, api::to_inexact(t));
+  return {x[0], x[1]};
+}
+static Array difference(const char* function, const Array& a, const Array& b) {
+  const auto [x, y] = numbers(function, a, b);
+  return x - y;
+}
+
 Array mse(const Array& prediction, const Array& target, Where w) {
   const Site site(w, "mse");
-  return mean(square(prediction - target));
+  return mean(square(difference("mse", prediction, target)));
 }
 
 Array softmax_cross_entropy(const Array& logits, const Array& labels, Where w) {
@@ -39,8 +51,10 @@ Array softmax_cross_entropy_with_integer_labels(const Array& logits, const Array
                     "dimension. Correct them.",
                     function, to_string(t), to_string(of_labels)));
   // A comparison instead of a gather: it fuses, and shards in every dimension.
-  const Array classes = primitive::iota(t.shape, t.shape.size() - 1, of_labels.dtype);
-  const Array chosen = equal(classes, expand_dims(labels, -1));
+  const bool fits = itemsize(of_labels.dtype) >= 4;  // narrow ones may not hold all classes
+  const Array rows = fits ? labels : primitive::cast(labels, api::position_type({t.shape.back()}));
+  const Array classes = primitive::iota(t.shape, t.shape.size() - 1, rows.dtype());
+  const Array chosen = equal(classes, expand_dims(rows, -1));
   const Array log_likelihood = sum(where(chosen, log_softmax(logits), 0.0), -1);
   return where(any(chosen, -1), -log_likelihood, std::numeric_limits<double>::quiet_NaN());
 }
@@ -48,22 +62,22 @@ Array softmax_cross_entropy_with_integer_labels(const Array& logits, const Array
 // ---------------------------------------------------------------- regression
 Array squared_error(const Array& predictions, const Array& targets, Where w) {
   const Site site(w, "squared_error");
-  return square(predictions - targets);
+  return square(difference("squared_error", predictions, targets));
 }
 Array l2_loss(const Array& predictions, const Array& targets, Where w) {
   const Site site(w, "l2_loss");
-  return 0.5 * square(predictions - targets);
+  return 0.5 * square(difference("l2_loss", predictions, targets));
 }
 
 Array huber_loss(const Array& predictions, const Array& targets, double delta, Where w) {
   const Site site(w, "huber_loss");
-  const Array distance = abs(predictions - targets), near = minimum(distance, delta);
+  const Array distance = abs(difference("huber_loss", predictions, targets)), near = minimum(distance, delta);
   return 0.5 * square(near) + delta * (distance - near);
 }
 
 Array log_cosh(const Array& predictions, const Array& targets, Where w) {
   const Site site(w, "log_cosh");
-  const Array distance = abs(predictions - targets);
+  const Array distance = abs(difference("log_cosh", predictions, targets));
   return distance + log1p(exp(-2.0 * distance)) - std::numbers::ln2;
 }
 
@@ -72,7 +86,8 @@ Array cosine_similarity(const Array& predictions, const Array& targets, const Co
   auto unit = [&](const Array& x) {
     return x / sqrt(maximum(sum(square(x), {.axis = o.axis, .keepdims = true}), o.epsilon));
   };
-  return sum(unit(predictions) * unit(targets), o.axis);
+  const auto [x, y] = numbers("cosine_similarity", predictions, targets);
+  return sum(unit(x) * unit(y), o.axis);
 }
 Array cosine_distance(const Array& predictions, const Array& targets, const CosineOptions& o, Where w) {
   const Site site(w, "cosine_distance");
@@ -93,7 +108,8 @@ Array sigmoid_binary_cross_entropy(const Array& logits, const Array& labels, Whe
 
 Array hinge_loss(const Array& predictor_outputs, const Array& targets, Where w) {
   const Site site(w, "hinge_loss");
-  return maximum(0, 1 - predictor_outputs * targets);
+  const auto [x, y] = numbers("hinge_loss", predictor_outputs, targets);
+  return maximum(0, 1 - x * y);
 }
 
 Array kl_divergence(const Array& log_predictions, const Array& targets, Where w) {

@@ -24,7 +24,7 @@ static Array filled_beside(const Array& a, double value) {
     const std::uint64_t bits = primitive::bits_of(a.dtype(), value);
     const std::size_t item = itemsize(a.dtype());
     for (std::size_t at = 0; bits != 0 && at < bytes.size(); at += item)
-      std::memcpy(bytes.data() + at, &bits, item);
+      std::memcpy(bytes.data() + at, &bits, std::min(item, sizeof bits));  // the real part of a complex128
     return core::make_array(bytes.data(), a.dtype(), shape, Where::here());
   };
   if (!a.committed()) return host_values(a.shape());
@@ -114,7 +114,7 @@ Array norm_of(const Slots& leaves) {
   Array sum_of_squares;
   for (const Array& x : leaves) {
     if (!x.has_value()) continue;
-    const Array squares = sum(square(x));
+    const Array squares = sum(squared(x));
     sum_of_squares = sum_of_squares.has_value() ? sum_of_squares + squares : squares;
   }
   return sum_of_squares.has_value() ? sqrt(sum_of_squares) : zeros({});
@@ -124,8 +124,8 @@ static Array root_of(const Array& square) {
   const Array zero = square == 0;
   return where(zero, number(square, 0), sqrt(where(zero, number(square, 1), square)));
 }
-static Array norm_of_leaf(const Array& x) { return root_of(sum(square(x))); }
-static Array root_mean_square(const Array& x) { return root_of(mean(square(x))); }
+static Array norm_of_leaf(const Array& x) { return root_of(sum(squared(x))); }
+static Array root_mean_square(const Array& x) { return root_of(mean(squared(x))); }
 // `least` where the norm is not above it.
 static Array at_least(const Array& norm, double least) {
   const Array bound = number(norm, least);

@@ -2,6 +2,7 @@
 // with: a literal would be rounded to float32 first, and a mean in float32 does not decay by what bfloat16 makes of 0.999.
 #pragma once
 #include "ops/record.h"
+#include "shardarray/complex.h"
 #include "shardarray/ops.h"
 #include "shardarray/optim/transform.h"
 
@@ -24,6 +25,10 @@ inline DType count_type(const LeafStep& s) {
 /// x * rate in the dtype of x.
 inline Array scaled(const Array& x, const Array& rate) {
   return x * primitive::cast(rate, number_type(x), true);
+}
+/// |x|^2; of complex numbers real.
+inline Array squared(const Array& x) {
+  return is_complex(x.dtype()) ? square(real(x)) + square(imag(x)) : square(x);
 }
 /// A mean of what comes, old values decay.
 inline Array moment(const Array& x, const Array& mean, double decay) {

@@ -36,7 +36,7 @@ void AdamRule::step(LeafStep& s) const {
   for_leaves(s, [&](Array& g, std::size_t k) {
     Array &mu = s.state[0][k], &nu = s.state[1][k];
     mu = moment(g, mu, o.b1);
-    nu = moment(g * g, nu, o.b2);
+    nu = moment(squared(g), nu, o.b2);
     g = first.hat(mu, g) / root(corrected(nu, by), o.eps_root, o.eps);
   });
 }
@@ -47,7 +47,7 @@ void AmsgradRule::step(LeafStep& s) const {
   for_leaves(s, [&](Array& g, std::size_t k) {
     Array &mu = s.state[0][k], &nu = s.state[1][k], &largest = s.state[2][k];
     mu = moment(g, mu, o.b1);
-    nu = moment(g * g, nu, o.b2);
+    nu = moment(squared(g), nu, o.b2);
     largest = maximum(largest, o.bias_correction_nu ? corrected(nu, by_nu) : nu);
     g = (o.bias_correction_mu ? corrected(mu, by_mu) : mu) / root(largest, o.eps_root, o.eps);
   });
@@ -76,7 +76,7 @@ void RadamRule::step(LeafStep& s) const {
   for_leaves(s, [&](Array& g, std::size_t k) {
     Array &mu = s.state[0][k], &nu = s.state[1][k];
     mu = moment(g, mu, o.b1);
-    nu = moment(g * g, nu, o.b2);
+    nu = moment(squared(g), nu, o.b2);
     const Array mean = first.hat(mu, g);
     g = where(known, scaled(mean, factor) / root(corrected(nu, by), o.eps_root, o.eps), mean);
   });
@@ -89,7 +89,7 @@ void BeliefRule::step(LeafStep& s) const {
     Array &mu = s.state[0][k], &nu = s.state[1][k];
     mu = moment(g, mu, o.b1);
     const Array error = g - mu;
-    nu = plus(moment(error * error, nu, o.b2), o.eps_root);
+    nu = plus(moment(squared(error), nu, o.b2), o.eps_root);
     g = first.hat(mu, g) / root(corrected(nu, by), 0, o.eps);
   });
 }
@@ -100,7 +100,7 @@ void YogiRule::step(LeafStep& s) const {
   for_leaves(s, [&](Array& g, std::size_t k) {
     Array &mu = s.state[0][k], &nu = s.state[1][k];
     mu = moment(g, mu, o.b1);
-    const Array squares = g * g;
+    const Array squares = squared(g);
     const Array surplus = nu - squares;
     nu = nu - number(surplus, 1 - o.b2) * sign(surplus) * squares;
     g = corrected(mu, by_mu) / root(corrected(nu, by_nu), o.eps_root, o.eps);
@@ -118,7 +118,7 @@ void NovogradRule::step(LeafStep& s) const {
   const Array begins = s.next == 1;
   for_leaves(s, [&](Array& g, std::size_t k) {
     Array &mu = s.state[0][k], &nu = s.state[1][k];
-    const Array squares = sum(square(g));
+    const Array squares = sum(squared(g));
     nu = where(begins, squares, moment(squares, nu, o.b2));
     const Array direction = g / root(nu, o.eps_root, o.eps);
     const Array& p = s.params[k];
@@ -146,7 +146,7 @@ void RmsRule::step(LeafStep& s) const {
   const Array by = o.bias_correction ? correction(o.decay, s.next, count_type(s)) : Array();
   for_leaves(s, [&](Array& g, std::size_t k) {
     Array& nu = s.state[0][k];
-    nu = moment(g * g, nu, o.decay);
+    nu = moment(squared(g), nu, o.decay);
     g = by_root(g, o.bias_correction ? corrected(nu, by) : nu, o);
   });
 }
@@ -155,16 +155,16 @@ void StdDevRule::step(LeafStep& s) const {
   for_leaves(s, [&](Array& g, std::size_t k) {
     Array &mu = s.state[0][k], &nu = s.state[1][k];
     mu = moment(g, mu, o.decay);
-    nu = moment(g * g, nu, o.decay);
+    nu = moment(squared(g), nu, o.decay);
     const Array mean = o.bias_correction ? corrected(mu, by) : mu;
-    g = by_root(g, (o.bias_correction ? corrected(nu, by) : nu) - mean * mean, o);
+    g = by_root(g, (o.bias_correction ? corrected(nu, by) : nu) - squared(mean), o);
   });
 }
 
 void RssRule::step(LeafStep& s) const {
   for_leaves(s, [&](Array& g, std::size_t k) {
     Array& total = s.state[0][k];
-    total = g * g + total;
+    total = squared(g) + total;
     g = where(total > 0, rsqrt(total + number(total, o.eps)), number(total, 0)) * g;
   });
 }
@@ -211,7 +211,7 @@ void FactoredRule::step(LeafStep& s) const {
   };
   for_leaves(s, [&](Array& g, std::size_t k) {
     Array &row = s.state[0][k], &col = s.state[1][k], &v = s.state[2][k];
-    const Array squares = g * g + number(g, o.epsilon);
+    const Array size = squared(g), squares = size + number(size, o.epsilon);
     const auto dims = factored_dims(g.shape(), o);
     if (!dims) {
       v = mean_of(v, squares);

@@ -239,6 +239,12 @@ static Array positions(const Array& key, std::int64_t count, const Shape& shape,
         "elements, and at least one element. Draw fewer, or with replacement.",
         draws, count));
   if (o.p.has_value()) return weighted_choice(key, count, shape, o);
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  if (count > most)
+    throw DTypeError(
+        fmt::format("random::choice: numbers below {} do not fit into int32, of which draws are. Choose from "
+                    "at most {}.",
+                    count, most));
   if (o.replace) return randint(key, shape, 0, count);
   return primitive::reshape(primitive::slice_dim(permutation(key, count), 0, 0, draws), shape);
 }

@@ -178,13 +178,18 @@ Array SgdrSchedule::operator()(const Array& count, Where w) const {
   return detail::joined(count, boundaries, [&](std::size_t k, const Array& step) { return cycles[k](step); });
 }
 
+static std::int64_t part_of(std::int64_t steps, double part, const char* function) {
+  if (!(part >= 0 && part <= 1))
+    throw ShapeError(
+        fmt::format("{}: the part {} of the steps. It is from 0 to 1. Correct it.", function, part));
+  return static_cast<std::int64_t>(part * static_cast<double>(steps));
+}
+
 PiecewiseSchedule linear_onecycle_schedule(std::int64_t transition_steps, double peak_value,
                                            const OnecycleOptions& o, Where w) {
   const Site site(w);
   detail::check_steps(transition_steps, "linear_onecycle_schedule");
-  const auto at = [&](double part) {
-    return static_cast<std::int64_t>(part * static_cast<double>(transition_steps));
-  };
+  const auto at = [&](double part) { return part_of(transition_steps, part, "linear_onecycle_schedule"); };
   BoundariesAndScales s;  // of equal boundaries the last one counts, as in optax
   s.insert_or_assign(at(o.pct_start), o.div_factor);
   s.insert_or_assign(at(o.pct_final), 1 / o.div_factor);
@@ -197,8 +202,7 @@ PiecewiseSchedule cosine_onecycle_schedule(std::int64_t transition_steps, double
   const Site site(w);
   detail::check_steps(transition_steps, "cosine_onecycle_schedule");
   BoundariesAndScales s;
-  s.insert_or_assign(static_cast<std::int64_t>(o.pct_start * static_cast<double>(transition_steps)),
-                     o.div_factor);
+  s.insert_or_assign(part_of(transition_steps, o.pct_start, "cosine_onecycle_schedule"), o.div_factor);
   s.insert_or_assign(transition_steps, 1 / (o.div_factor * o.final_div_factor));
   return piecewise(PiecewiseSchedule::Between::cosine, peak_value / o.div_factor, s,
                    "cosine_onecycle_schedule");

@@ -1,4 +1,5 @@
 // add, subtract, multiply, divide, power, rounding, extrema: ops of numbers of every dtype, and functions made of them.
+#include <cfloat>
 #include <cmath>
 
 #include "ops/complex.h"
@@ -74,13 +75,18 @@ static void emit_pow(ScalarArgs& s) {
   s.out[0] = result;
 }
 
-// d/dx = y x^(y-1), of x^0 = 1 also where x = 0; d/dy = log(x) x^y, with log(1) where x = 0.
+// d/dx = y x^(y-1), of x^0 also where 1 / x is infinite; d/dy = log(x) x^y, with log(1) where x = 0.
 static Arrays pow_jvp(const JvpArgs& v) {
   const Array &x = v.in[0], &y = v.in[1], one = primitive::like(x, 1);
   Array t;
   if (v.tangents[0].has_value()) {
+    const double tiny = x.dtype() == DType::float64 ? DBL_MIN : FLT_MIN;
+    const Array no_power = primitive::binary(op_eq, y, primitive::like(y, 0));
+    const Array steep = is_floating(x.dtype())
+                            ? primitive::binary(op_lt, primitive::unary(op_abs, x), primitive::like(x, tiny))
+                            : primitive::binary(op_eq, x, primitive::like(x, 0));
     const Array less =
-        primitive::select(primitive::binary(op_eq, y, primitive::like(y, 0)), one, primitive::sub(y, one));
+        primitive::select(primitive::binary(op_and, no_power, steep), one, primitive::sub(y, one));
     t = primitive::mul(v.tangents[0], primitive::mul(y, primitive::binary(op_pow, x, less)));
   }
   if (v.tangents[1].has_value()) {
@@ -211,9 +217,36 @@ SHARDARRAY_OP op_pow = elementwise({.name = "pow",
                                     .scalar = emit_pow,
                                     .on_parts = complex_ops::of_two<complex_ops::pow>});
 
+// x^-n, n = attrs.lo[0] > 0: of 1 / x^n by the chain rule the derivative would be NaN where x^n is 0 or infinite.
+static Array integer_power(Array x, std::int64_t exponent);
+SHARDARRAY_OP op_inverse_power =
+    elementwise({.name = "inverse_power",
+                 .jvp =
+                     [](const JvpArgs& v) {
+                       const std::int64_t n = v.node.attrs().lo[0];
+                       const Array slope = primitive::mul(primitive::like(v.in[0], static_cast<double>(-n)),
+                                                          integer_power(v.in[0], -n - 1));
+                       return Arrays{primitive::mul(v.tangents[0], slope)};
+                     },
+                 .scalar =
+                     [](ScalarArgs& s) {
+                       int x = s.in[0], power = -1;
+                       for (std::int64_t n = s.call.attrs->lo[0]; n > 0; n >>= 1) {
+                         if (n & 1) power = power < 0 ? x : s.b.binary(Code::mul, power, x);
+                         if (n > 1) x = s.b.binary(Code::mul, x, x);
+                       }
+                       s.out[0] = s.b.binary(Code::div, s.b.constant(s.b.type(power), 1), power);
+                     }});
+
 // Square and multiply.
 static Array integer_power(Array x, std::int64_t exponent) {
+  constexpr std::int64_t most = std::int64_t{1} << 32;  // of float64 only 1 has larger ones
   const bool inverted = exponent < 0;
+  if (inverted && exponent > -most && is_floating(x.dtype())) {
+    Attrs attrs;
+    attrs.lo = {-exponent};
+    return record(op_inverse_power, {x}, std::move(attrs));
+  }
   std::uint64_t n =
       inverted ? 0 - static_cast<std::uint64_t>(exponent) : static_cast<std::uint64_t>(exponent);
   if (n == 0) return one_of(type_of(x));
@@ -326,8 +359,10 @@ Array round(const Operand& operand, int decimals) {
   const Array factor = primitive::like(y, std::pow(10.0, std::max(decimals, fewest)));
   const Array shifted = primitive::mul(y, factor);
   const Array rounded = primitive::div(primitive::unary(op_round, shifted), factor);
-  // where this overflows, x has no such decimals
-  return api::cast(primitive::select(primitive::unary(op_is_finite, shifted), rounded, y), t);
+  // where this overflows, x has no such decimals; the derivative is 0 all the same
+  return api::cast(primitive::select(primitive::unary(op_is_finite, shifted), rounded,
+                                     primitive::unary(op_stop_gradient, y)),
+                   t);
 }
 Array round(const Operand& operand, RoundingMethod method) {
   const Site site(operand.where, "round");
@@ -404,8 +439,9 @@ constexpr BinaryBody binary_body<"floor_divide"> = [](const char* function, cons
   Array floored =
       primitive::select(d.differs, primitive::sub(quotient, primitive::like(quotient, 1)), quotient);
   if (!is_float) return floored;
-  // of a / 0 the rest is NaN, the quotient infinite
-  return api::cast(primitive::select(primitive::binary(op_eq, d.x[1], d.zero), primitive::div(d.x[0], d.x[1]),
+  // of a / 0 the rest is NaN, the quotient infinite, and no slope of the result
+  const Array by_zero = primitive::unary(op_stop_gradient, primitive::div(d.x[0], d.x[1]));
+  return api::cast(primitive::select(primitive::binary(op_eq, d.x[1], d.zero), by_zero,
                                      primitive::unary(op_round, floored)),
                    d.type);
 };

@@ -105,12 +105,13 @@ static std::pair<Array, Array> triangle(const char* function, std::int64_t n, st
   if (n < 0 || m < 0)
     throw ShapeError(
         fmt::format("{}: a matrix of {} x {}. Sizes are not negative. Give others.", function, n, m));
+  check_size(function, {n, m}, DType::bool_);
   k = std::clamp(k, -n, m);  // beyond them nothing changes
-  std::int64_t count = 0;
-  for (std::int64_t row = 0; row < n; row++) {  // of a row, the columns up to row + k
-    const std::int64_t lower = std::clamp<std::int64_t>(row + k + (is_upper ? 0 : 1), 0, m);
-    count = add_sizes(count, is_upper ? m - lower : lower);
-  }
+  // Of row r the columns below r + first: none up to row `begin`, all from row `end` on.
+  const std::int64_t first = k + (is_upper ? 0 : 1), begin = std::clamp<std::int64_t>(-first, 0, n),
+                     end = std::clamp<std::int64_t>(m - first, begin, n), between = end - begin;
+  const std::int64_t twice = between * (begin + end - 1 + 2 * first);  // an arithmetic series
+  const std::int64_t lower = twice / 2 + (n - end) * m, count = is_upper ? n * m - lower : lower;
   const Array below = tri(n, m, is_upper ? k - 1 : k, DType::bool_);
   const std::vector<Array> at = nonzero(is_upper ? logical_not(below) : below, count);
   return {api::created(at[0]), api::created(at[1])};

@@ -70,8 +70,9 @@ template <Array (*f)(const Array&)> Array rounded(const char* function, const Ar
 }
 template <Array (*f)(const Array&, const Array&)>
 Array rounded(const char* function, const Array& a, const Array& b) {
-  const Arrays x = api::floats_together(function, {&a, &b});
-  return api::rounded_once(api::weak_type_of(x[0], function), f, x[0], x[1]);
+  const WeakType t = api::to_inexact(api::promoted(function, {&a, &b}));
+  const Arrays x = api::together(function, {&a, &b}, t);
+  return api::rounded_once(t, f, x[0], x[1]);
 }
 /// Of the operands' common type.
 template <const Op& op> Array promoting(const char* function, const Array& a, const Array& b) {

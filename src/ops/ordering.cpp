@@ -5,6 +5,7 @@
 
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "base/sizes.h"
 #include "graph/trace_state.h"
@@ -203,6 +204,10 @@ static Array counted_numbers(const Array& x, const Array& weights, std::int64_t 
 }
 Array bincount_fn::operator()(const Array& x, std::int64_t length, Where w) const {
   const Site site(w, "bincount");
+  if (const std::int64_t n = num_elements(type_of(x, "bincount").shape);
+      n > std::numeric_limits<std::int32_t>::max())
+    throw DTypeError(fmt::format(
+        "bincount: of {} elements. Counts are int32, and one of them may not fit. Count in parts.", n));
   return counted_numbers(x, primitive::full(type_of(x, "bincount").shape, DType::int32, 1), length);
 }
 Array bincount_fn::operator()(const Array& x, const Array& weights, std::int64_t length, Where w) const {

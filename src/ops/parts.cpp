@@ -46,8 +46,9 @@ constexpr UnaryBody unary_body<"signbit"> = [](const char* function, const Array
 template SHARDARRAY_API Array UnaryFunction<"signbit">::operator()(const Array&, Where) const;
 template <>
 constexpr BinaryBody binary_body<"copysign"> = [](const char* function, const Array& a, const Array& b) {
-  const Arrays x = api::floats_together(function, {&a, &b});
-  const Array size = primitive::unary(op_abs, x[0]);
+  const WeakType t = api::to_inexact(api::promoted(function, {&a, &b}));
+  const Arrays x = api::together(function, {&a, &b}, t);
+  const Array size = primitive::unary(op_abs, api::cast(x[0], t));
   return primitive::select(is_negative(x[1]), primitive::neg(size), size);
 };
 template SHARDARRAY_API Array BinaryFunction<"copysign">::operator()(const Array&, const Array&, Where) const;

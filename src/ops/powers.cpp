@@ -108,10 +108,11 @@ static Arrays logaddexp_jvp(const JvpArgs& v) {
   Array t;
   for (std::size_t k = 0; k < 2; k++) {
     if (!v.tangents[k].has_value()) continue;
-    const Array all_of_it = primitive::binary(op_eq, v.in[k], out), less = primitive::sub(v.in[k], out);
+    // infinities have no difference, and the share no slope there
+    const Array all_of_it = primitive::binary(op_eq, v.in[k], out),
+                less = primitive::select(all_of_it, primitive::like(out, 0), primitive::sub(v.in[k], out));
     const Array share = primitive::exp(base2 ? scaled_by(less, std::numbers::ln2) : less);
-    t = add_or(t,
-               primitive::mul(v.tangents[k], primitive::select(all_of_it, primitive::like(out, 1), share)));
+    t = add_or(t, primitive::mul(v.tangents[k], share));
   }
   return {t};
 }

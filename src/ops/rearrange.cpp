@@ -92,6 +92,8 @@ static std::int64_t total_of(const Array& counts) {
 Array repeat_fn::operator()(const Array& x, const Array& counts, const RepeatOptions& o, Where w) const {
   const Site site(w, "repeat");
   const Shape& mine = type_of(counts, "repeat").shape;
+  if (std::int64_t n = 0; !o.total_repeat_length && primitive::is_literal_int(counts, n))
+    return (*this)(x, n, o.axis, w);
   if (!is_integer(counts.dtype())) api::refuse_dtype("repeat", counts, "Counts are integers");
   if (mine.size() > 1)
     throw ShapeError(fmt::format("repeat: counts {}. They are a vector, or one number. Use ravel.",

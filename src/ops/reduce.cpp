@@ -394,8 +394,11 @@ template SHARDARRAY_API Array ReduceFunction<"argmin">::operator()(const Array&,
                                                                    Where) const;
 
 // ---------------------------------------------------------------- exponentials
+// Of complex numbers the largest real part.
 static Array constant_max(const Array& x, const Shape& axes) {
-  return primitive::unary(op_stop_gradient, reduced(Reducer::max, x, axes, true));
+  const Array size = is_complex(x.dtype()) ? primitive::real(x) : x;
+  return primitive::unary(op_stop_gradient,
+                          primitive::cast(reduced(Reducer::max, size, axes, true), x.dtype()));
 }
 static Array logsumexp_body(const char* function, const Array& x, const ReduceOptions& o) {
   refuse_initial(function, o);

@@ -190,7 +190,7 @@ core::Arrays core::scan(MapBody f, std::span<const ScanLeaf> init, std::span<con
   // A derivative asks for the carries of every step, where nobody does the compiler leaves them out; what never changes is none,
   // and there is no array of so many as only a loop without derivative can have.
   const auto all_steps_fit = [&](const Type& t) { return bytes_of(t.shape, t.dtype) < byte_limit / length; };
-  if (core::tracing() || !trace_state().gradients.empty())
+  if (core::tracing() || !trace_state().gradients.empty() || others_differentiate())
     for (std::size_t k = 0; k < it.carries; k++)
       if (!it.keeps(k) && all_steps_fit(s.in[k])) body->out.push_back(body->in[it.constants + k]);
   const Arrays given = record_iteration(it, operands);

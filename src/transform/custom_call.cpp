@@ -199,7 +199,7 @@ class CustomTrace {
 bool core::may_be_derived() {
   const TraceState& state = trace_state();
   if (state.value_alone && state.gradients.size() == *state.value_alone) return false;
-  return core::tracing() || !state.gradients.empty();
+  return core::tracing() || !state.gradients.empty() || others_differentiate();
 }
 
 core::Arrays core::custom_call(MapBody f, std::span<const Array> arguments, CustomFunctions custom, Where w) {

@@ -171,8 +171,8 @@ struct OnecycleOptions {
   double div_factor = 25;         ///< it begins at peak_value / div_factor
   double final_div_factor = 1e4;  ///< it ends at peak_value / (div_factor * final_div_factor)
 };
-/// Up to peak_value and down again, in straight lines or along a cosine. Throws ShapeError for transition_steps < 1. Source: L. Smith,
-/// N. Topin, 2018.
+/// Up to peak_value and down again, in straight lines or along a cosine. Throws ShapeError for transition_steps < 1 and for parts that
+/// are not from 0 to 1. Source: L. Smith, N. Topin, 2018.
 [[nodiscard]] SHARDARRAY_API PiecewiseSchedule linear_onecycle_schedule(std::int64_t transition_steps,
                                                                         double peak_value,
                                                                         const OnecycleOptions& o = {},

@@ -10,6 +10,7 @@
 #include "lib/files/arrays.h"
 #include "lib/files/file_writer.h"
 #include "lib/tables/csv_numbers.h"
+#include "ops/api.h"
 #include "shardarray/data.h"
 #include "shardarray/math.h"
 
@@ -63,6 +64,7 @@ void save_csv(const std::string& path, const Array& x, const SaveCsvOptions& o, 
   shardarray::detail::with_memory(function, 0, [&] {
     check_delimiter(function, o.delimiter);
     const Type& t = type_of(x, function);
+    api::need_real(function, x);
     const std::int64_t columns = t.shape.size() == 2 ? t.shape[1] : 1;
     const bool fits = o.header.empty() || std::cmp_equal(o.header.size(), columns);
     if (t.shape.empty() || t.shape.size() > 2 || columns == 0 || !fits)
@@ -104,6 +106,7 @@ void save_table(const std::string& path, const Table& table, const SaveCsvOption
     std::string shapes;
     for (const Array& c : table.columns) {
       const Shape& shape = type_of(c, function).shape;
+      api::need_real(function, c);
       fits = fits && shape.size() == 1 && shape == table.columns[0].shape();
       if (shapes.size() < 200) shapes += (shapes.empty() ? "" : ", ") + to_string(type_of(c));
     }
