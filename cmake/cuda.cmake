@@ -10,7 +10,7 @@ list(FILTER cuda_own INCLUDE REGEX "/(cublaslt_header|driver|kernel_image|librar
 set(cuda_host_kernels ${PROJECT_SOURCE_DIR}/src/cuda/host_kernels.cpp)
 list(REMOVE_ITEM cuda_sources ${cuda_own} ${cuda_host_kernels})
 set(cuda_launches ${cuda_sources})  # pure functions of programs, which tests call too
-list(FILTER cuda_launches EXCLUDE REGEX "/(backend|branches|communicator|executable|gpu|gpu_launches|gpu_steps|host_step|launch_graph|plugin|printed_kernels|printed_loops|product_algorithms|product_trial|program_kernel|replay)\\.cpp$")
+list(FILTER cuda_launches EXCLUDE REGEX "/(backend|branches|communicator|crossing|executable|gpu|gpu_launches|gpu_steps|host_step|launch_graph|plugin|printed_kernels|printed_loops|product_algorithms|product_trial|program_kernel|replay|shared_run)\\.cpp$")
 set(cuda_libraries ${PROJECT_SOURCE_DIR}/src/cuda/libraries.cpp ${PROJECT_SOURCE_DIR}/src/cuda/one_kernel_limits.cpp)
 # What printed kernels include is part of the plug-in.
 set(printed_headers ${PROJECT_SOURCE_DIR}/src/cuda/printed_headers.cpp)

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -20,8 +21,11 @@
 #include <utility>
 #include <vector>
 
+#include "cuda/gpus_of_processes.h"
+#include "cuda_fake.h"
 #include "runtime/devices.h"
 #include "runtime/fingerprint.h"
+#include "runtime/processes.h"
 #include "runtime/transport.h"
 #include "shardarray/error.h"
 
@@ -238,12 +242,34 @@ class LoopTransport final : public Transport {
   std::map<int, std::uint64_t> begun_;
 };
 
-/// The backend of one process: the CPU's, which has a part of the devices.
+/// What processes compute on: "cpu" devices, or "cuda" ones as SHARDARRAY_TEST_WORLD says, of one GPU each, which NCCL joins
+/// where there is one (tests/cuda/).
+inline std::string world_platform() {
+  const char* const said = std::getenv("SHARDARRAY_TEST_WORLD");
+  return said != nullptr ? said : "cpu";
+}
+
+/// What the backend of a process sees of all.
+class LoopProcesses final : public Processes {
+ public:
+  explicit LoopProcesses(Transport& t) : transport_(t) {}
+  int index() const override { return 0; }
+  int count() const override { return 1; }
+  std::vector<std::string> all_gather(const std::string&, const std::string& mine) override { return {mine}; }
+  Transport& transport() override { return transport_; }
+
+ private:
+  Transport& transport_;
+};
+
+/// The backend of one process, which has a part of the devices.
 class ProcessBackend final : public Backend {
  public:
   ProcessBackend(Hub& hub, std::string name, int own, int processes, int devices)
       : transport_(hub, own, processes),
-        real_(make_cpu_backend(devices, &transport_)),
+        others_(transport_),
+        real_(world_platform() == "cpu" ? make_cpu_backend(devices, &transport_)
+                                        : on_gpus(own, processes, devices)),
         name_(std::move(name)),
         own_(own),
         processes_(processes) {}
@@ -281,7 +307,26 @@ class ProcessBackend final : public Backend {
     d.process_index = (id / device_count() - own_ + processes_) % processes_;
     return d;
   }
+  std::unique_ptr<Backend> on_gpus(int own, int processes, int devices) {
+    cuda::UsedGpus used;
+    for (int k = 0; k < processes; k++) {
+      const int gpu = (own + k) % processes;
+      used.numbers.push_back({gpu});
+      used.uuids.push_back({std::to_string(gpu)});
+      for (int d = 0; d < devices; d++) {
+        Device& fresh = used.devices.emplace_back();
+        fresh.id = static_cast<int>(used.devices.size()) - 1;
+        fresh.platform = "cuda";
+        fresh.process_index = k;
+      }
+    }
+    used.memory = std::uint64_t{1} << 30;
+    used.by_nccl = std::getenv("SHARDARRAY_FAKE_NCCL") != nullptr;
+    return fake_control().make_process(
+        used, []() -> Backend& { return backend("cpu"); }, &others_);
+  }
   LoopTransport transport_;
+  LoopProcesses others_;
   std::unique_ptr<Backend> real_;
   std::string name_;
   int own_, processes_;
@@ -291,6 +336,7 @@ class ProcessBackend final : public Backend {
 class World {
  public:
   explicit World(int processes) : size(processes) {
+    if (world_platform() != "cpu") fake_control();  // which opens the plug-in
     for (int p = 0; p < processes; p++) {
       names.push_back("p" + std::to_string(p) + "of" + std::to_string(processes));
       making() = {&hub, names.back(), p, processes};

@@ -48,7 +48,7 @@ std::vector<Part> parts(const Array& x) {
 /// program(mesh) in so many processes gives every one of them what one process has.
 template <class F> void check_as_one(int processes, const F& program) {
   CAPTURE(processes);
-  const auto want = program(mesh_of(sa::devices("cpu")), platform_test::bits);
+  const auto want = program(mesh_of(sa::devices(sa::testing::world_platform())), platform_test::bits);
   auto all = World::of(processes).run(
       [&](int, const Devices& devices) { return program(mesh_of(devices), everywhere); });
   for (auto& one : all) CHECK(one.get() == want);
@@ -113,6 +113,12 @@ Array rows(const Devices& devices, double first = 1) {
       sa::device_put(sa::arange(8.0) + first, sa::NamedSharding(sa::Mesh({{8}, devices}, {"x"}), P("x"))));
 }
 
+Devices eight() {
+  Devices all = sa::devices(sa::testing::world_platform());
+  all.resize(8);
+  return all;
+}
+
 /// What every process' call says.
 std::vector<std::string> failures(World& w, const std::function<void(int, const Devices&)>& f) {
   auto all = w.run([&](int p, const Devices& d) { return thrown([&] { f(p, d); }); });
@@ -148,7 +154,8 @@ TEST_CASE("transport: collectives, resharding, uneven tiles and partial sums ove
   for (const bool share : {true, false}) {
     sa::set_share_replicas(share);
     std::vector<std::vector<Part>> want;
-    for (const Array& r : collectives(mesh_of(sa::devices("cpu")))) want.push_back(parts(r));
+    for (const Array& r : collectives(mesh_of(sa::devices(sa::testing::world_platform()))))
+      want.push_back(parts(r));
     for (const int processes : {2, 4}) {
       auto all = World::of(processes).run([&](int, const Devices& devices) {
         std::vector<std::vector<Part>> mine;
@@ -333,6 +340,30 @@ TEST_CASE("transport: branches and while loops over several processes compute wh
     });
 }
 
+TEST_CASE("transport: small boxes for one process go as one, large ones each for itself") {
+  for (const int processes : {2, 4})
+    for (const std::int64_t columns : {3, 292, 40'000}) {
+      World& w = World::of(processes);
+      const int before = w.hub.posted;
+      for (auto& one : w.run([&](int, const Devices& devices) {
+             const Array x = sa::block_until_ready(
+                 put(sa::sin(numbers({8, columns})), mesh_of(devices), P(sa::axes("x", "y"))));
+             const Array rows =
+                 sa::block_until_ready(sa::jit([](const Array& v) { return sa::flip(v, 0); })(x));
+             return parts(rows);
+           }))
+        CHECK(one.get().size() == 8u / static_cast<unsigned>(processes));
+      // Each process sends its rows to the one at the other end.
+      CHECK(w.hub.posted - before == (columns < 1000 ? processes : 8));
+      check_as_one(processes, [&](const sa::Mesh& m, platform_test::Read read) {
+        const Array x = put(sa::sin(numbers({8, columns})), m, P(sa::axes("x", "y")));
+        return std::vector<Bits>{
+            read(sa::jit([](const Array& v) { return sa::flip(v, 0) + sa::sum(v, 0); })(x)),
+            read(sa::jit([](const Array& v) { return sa::flip(sa::flip(v, 0), 1) * 2; })(x))};
+      });
+    }
+}
+
 TEST_CASE("transport: a platform without one") {
   // A platform without a transport says so.
   sa::LocalPart part;
@@ -343,7 +374,7 @@ TEST_CASE("transport: a platform without one") {
 }
 
 TEST_CASE("transport: communication k fails: the caller hears it, nothing hangs, arguments live") {
-  const std::vector<Part> want = parts(work(rows(sa::devices("cpu"))));
+  const std::vector<Part> want = parts(work(rows(eight())));
   for (const int processes : {2, 4}) {
     World& w = World::of(processes);
     const Quiet quiet(w);

@@ -34,7 +34,7 @@ struct SHARDARRAY_API DeviceGrid {
   std::vector<Device> devices;  ///< the last dimension varies fastest
 };
 
-/// All devices of a platform, in order of id: of CPU devices those of all processes, of GPUs those of this one. Platforms are "cpu" and
+/// All devices of a platform, those of all processes, in order of id. Platforms are "cpu" and
 /// "cuda" (or "gpu": NVIDIA GPUs); an empty `platform` is the default one: which `SHARDARRAY_PLATFORM` names; else "cpu" where somebody has said how many CPU devices there are, by
 /// `set_cpu_device_count` or `SHARDARRAY_CPU_DEVICES`; else "cuda" where there is a GPU, and "cpu" where there is none. The first use
 /// of a device decides. A GPU that is there and cannot be used is named once on stderr.

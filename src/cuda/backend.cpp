@@ -10,40 +10,28 @@
 #include "cuda/executable.h"
 #include "cuda/launch.h"
 #include "layout/layout.h"
+#include "runtime/local_part.h"
 #include "shardarray/error.h"
 
 namespace shardarray::cuda {
-namespace {
 
-/// Of a GPU's memory, what placements may count on. CUDA takes some for its context, the kernels' code and local memory, graphs, and
-/// the buffers of cuBLASLt and NCCL, most of it when arrays are there already.
-std::uint64_t memory_for_arrays(const Gpu& gpu) {
-  constexpr std::uint64_t most_reserved = std::uint64_t{3} << 29;  // 1.5 GiB
-  const std::uint64_t all = gpu.properties().memory;
-  return all - std::min(all / 50, most_reserved);
-}
-
-}  // namespace
-
-CudaBackend::CudaBackend(int gpus, int logical_devices, MemoryLimit limit, HostBackend host)
-    : devices_(gpus * logical_devices), devices_a_gpu_(logical_devices), host_(host), target_(cuda_target()) {
-  std::uint64_t least = limit.bytes;
-  for (int g = 0; g < gpus; g++) {
-    gpus_.emplace_back(g);
-    gpus_.back().on_shortage([this] { trim(); });
-    least = std::min(least, memory_for_arrays(gpus_.back()) / static_cast<std::uint64_t>(logical_devices));
-  }
-  target_.device_memory = static_cast<std::int64_t>(least);
+CudaBackend::CudaBackend(UsedGpus used, MemoryLimit limit, HostBackend host, Processes* others)
+    : used_(std::move(used)),
+      others_(others),
+      host_(host),
+      process_(others != nullptr ? others->index() : 0),
+      target_(cuda_target()) {
+  const auto is_here = [&](const Device& d) { return d.process_index == process_; };
+  first_ = static_cast<std::size_t>(std::find_if(all_.begin(), all_.end(), is_here) - all_.begin());
+  devices_ = static_cast<int>(std::count_if(all_.begin(), all_.end(), is_here));
+  const std::vector<int>& own = used_.numbers[static_cast<std::size_t>(process_)];
+  devices_a_gpu_ = devices_ / static_cast<int>(own.size());
+  for (const int number : own) gpus_.emplace_back(number).on_shortage([this] { trim(); });
+  target_.device_memory = static_cast<std::int64_t>(used_.memory);
   for (int d = 0; d < devices_; d++)
     arenas_.emplace_back(this, d, &gpus_[static_cast<std::size_t>(d / devices_a_gpu_)].memory(), limit);
-  for (Gpu& gpu : gpus_) arenas_.emplace_back(this, devices_ + gpu.number(), &gpu.memory());
-}
-
-Device CudaBackend::device(int local) const {
-  Device d = Backend::device(local);
-  d.memory = local / devices_a_gpu_;
-  d.kind = gpus_[static_cast<std::size_t>(d.memory)].properties().name;
-  return d;
+  for (std::size_t g = 0; g < gpus_.size(); g++)
+    arenas_.emplace_back(this, devices_ + static_cast<int>(g), &gpus_[g].memory());
 }
 
 std::size_t CudaBackend::checked(int device) const {
@@ -79,7 +67,7 @@ BufferRef CudaBackend::allocate_for_launches(const Gpu& gpu, std::size_t bytes) 
   // As cuBLASLt asks of a workspace. Where every size is a multiple of it, every address in the arena is.
   constexpr std::size_t alignment = 256;
   try {
-    return take(static_cast<std::size_t>(devices_ + gpu.number()),
+    return take(static_cast<std::size_t>(devices_) + index_of(gpu),
                 (bytes + alignment - 1) / alignment * alignment);
   } catch (const OutOfMemory&) {
     throw OutOfMemory(fmt::format(
@@ -90,7 +78,7 @@ BufferRef CudaBackend::allocate_for_launches(const Gpu& gpu, std::size_t bytes) 
 }
 
 void CudaBackend::trim_for_launches(const Gpu& gpu) noexcept {
-  arenas_[static_cast<std::size_t>(devices_ + gpu.number())].trim();
+  arenas_[static_cast<std::size_t>(devices_) + index_of(gpu)].trim();
 }
 
 void CudaBackend::copy_from_host(const BufferRef& to, const void* from, std::size_t bytes) {
@@ -107,18 +95,61 @@ void CudaBackend::copy(const BufferRef& to, const BufferRef& from, std::size_t b
   Turn(here).copy(to->data, from->data, bytes);
 }
 
+// ---------------------------------------------------------------- other processes
+
+// Ranks are in the order of what GPUs are called in all processes. The process of the first one makes the id.
+const BetweenProcesses& CudaBackend::between(std::span<const int> peers, SharedRun& run) {
+  const std::lock_guard lock(between_mutex_);
+  BetweenProcesses& known = between_[{peers.begin(), peers.end()}];
+  if (known.communicator != nullptr) return known;
+  std::map<std::string, std::pair<int, int>> places;  // of GPUs
+  const auto add = [&](int process) {
+    const std::vector<std::string>& uuids = used_.uuids[static_cast<std::size_t>(process)];
+    for (std::size_t k = 0; k < uuids.size(); k++) places[uuids[k]] = {process, static_cast<int>(k)};
+  };
+  add(process_);
+  for (const int p : peers) add(p);
+  Communicator::Members m;
+  for (const auto& [uuid, place] : places) {
+    const int rank = known.ranks[place] = static_cast<int>(m.uuids.size());
+    m.uuids.push_back(uuid);
+    if (place.first != process_) continue;
+    m.ranks.push_back(rank);
+    m.gpus.push_back(&gpus_[static_cast<std::size_t>(place.second)]);
+  }
+  known.communicator = Communicator::of(m, nullptr, run);
+  if (known.communicator != nullptr) return known;
+  const int first = places.begin()->second.first;
+  const Nccl::Id id = run.same_id(first == process_ ? std::nullopt : std::optional(first));
+  known.communicator = Communicator::of(m, &id, run);
+  return known;
+}
+
 // ---------------------------------------------------------------- programs
 
-std::unique_ptr<Executable> CudaBackend::load(std::shared_ptr<const Program> program) {
+GpuPlaces CudaBackend::places(const Program& program) {
   GpuPlaces where;
-  std::set<int> numbers;
-  for (const Device& d : program->order->devices()) numbers.insert(d.memory);
-  for (const int n : numbers) where.gpus.push_back(&gpus_[static_cast<std::size_t>(n)]);
-  for (const Device& d : program->order->devices())
-    where.of_device.push_back(static_cast<int>(std::distance(numbers.begin(), numbers.find(d.memory))));
+  std::set<int> memories;
+  for (const Device& d : program.order->devices())
+    if (d.process_index == process_) memories.insert(d.memory);
+  for (const int m : memories) where.gpus.push_back(&gpus_[static_cast<std::size_t>(m)]);
+  for (const Device& d : program.order->devices())
+    where.of_device.push_back(d.process_index == process_
+                                  ? static_cast<int>(std::distance(memories.begin(), memories.find(d.memory)))
+                                  : -1);
   for (Gpu* const a : where.gpus)
     for (Gpu* const b : where.gpus) where.reach = a->reach(*b) && where.reach;
+  return where;
+}
+
+std::unique_ptr<Executable> CudaBackend::load(std::shared_ptr<const Program> program) {
+  const GpuPlaces where = places(*program);
   return std::make_unique<CudaExecutable>(*this, where, std::move(program));
+}
+
+std::unique_ptr<Executable> CudaBackend::load_part(std::shared_ptr<const LocalPart> part) {
+  const GpuPlaces where = places(*part->program);
+  return std::make_unique<CudaExecutable>(*this, where, part->program, buffer_alignment, true, part);
 }
 
 }  // namespace shardarray::cuda

@@ -1,23 +1,39 @@
-// The CUDA backend: logical devices on physical GPUs.
+// The CUDA backend: logical devices on physical GPUs of this process, and what it knows of those of others.
 #pragma once
 #include <deque>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "cuda/gpu.h"
+#include "cuda/gpu_steps.h"
+#include "cuda/gpus_of_processes.h"
 #include "runtime/arena.h"
 #include "runtime/backend.h"
 #include "runtime/platforms.h"
+#include "runtime/processes.h"
 
 namespace shardarray::cuda {
 
+class SharedRun;
+
+/// NCCL between the GPUs of some processes.
+struct BetweenProcesses {
+  Communicator* communicator = nullptr;
+  std::map<std::pair<int, int>, int> ranks;  ///< process, Device::memory -> the GPU's rank
+};
+
 class CudaBackend final : public Backend {
  public:
-  /// `logical_devices` on each of the `gpus` GPUs that CUDA shows; `limit`: of each.
-  CudaBackend(int gpus, int logical_devices, MemoryLimit limit, HostBackend host);
+  /// `limit`: of each device. `others`: all processes; null: there is one.
+  CudaBackend(UsedGpus used, MemoryLimit limit, HostBackend host, Processes* others);
   const char* platform() const override { return "cuda"; }
   int device_count() const override { return devices_; }
-  Device device(int local) const override;
+  Device device(int local) const override { return all_[first_ + checked(local)]; }
+  std::vector<Device> devices() const override { return all_; }
   const Target& target() const override { return target_; }
   using Backend::allocate;
   BufferRef allocate(int device, std::size_t bytes) override;
@@ -26,6 +42,7 @@ class CudaBackend final : public Backend {
   void copy_to_host(void* to, const BufferRef& from, std::size_t bytes) override;
   void copy(const BufferRef& to, const BufferRef& from, std::size_t bytes) override;
   std::unique_ptr<Executable> load(std::shared_ptr<const Program> program) override;
+  std::unique_ptr<Executable> load_part(std::shared_ptr<const LocalPart> part) override;
   MemoryStats memory_stats(int device) const override { return arenas_[checked(device)].stats(); }
 
   /// What launches need beside values and their scratch, 256-byte aligned. Counted for no device.
@@ -34,6 +51,11 @@ class CudaBackend final : public Backend {
   void trim_for_launches(const Gpu& gpu) noexcept;
   /// Does what there are no kernels for.
   HostBackend host() const { return host_; }
+  /// The way to other processes, of which there are some.
+  Transport& transport() const { return others_->transport(); }
+  bool has_nccl_between() const { return used_.by_nccl; }
+  /// This process and these. The communicator is made in the first run that they share.
+  const BetweenProcesses& between(std::span<const int> peers, SharedRun& run);
 
  private:
   std::size_t checked(int device) const;
@@ -42,10 +64,22 @@ class CudaBackend final : public Backend {
   Gpu& gpu_of(const Buffer& b);
   BufferRef take(std::size_t arena, std::size_t bytes);
 
-  const int devices_, devices_a_gpu_;
+  GpuPlaces places(const Program& program);
+  std::size_t index_of(const Gpu& gpu) const {
+    return static_cast<std::size_t>(gpu.number() - gpus_[0].number());
+  }
+
+  const UsedGpus used_;  // by all processes
+  const std::vector<Device>& all_ = used_.devices;
+  Processes* const others_;
   const HostBackend host_;
+  int process_ = 0;
+  std::size_t first_ = 0;  // of all devices, that is here
+  int devices_ = 0, devices_a_gpu_ = 0;
   Target target_;
   std::deque<Gpu> gpus_;
+  std::mutex between_mutex_;
+  std::map<std::vector<int>, BetweenProcesses> between_;  // by peers
   std::deque<Arena> arenas_;  // of the devices, then one for the launches of each GPU; no element ever moves
 };
 

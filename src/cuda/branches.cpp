@@ -1,6 +1,7 @@
 // Choices and loops of unknown length: the host waits for the value that decides, and asks for what it says.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "cuda/executable.h"
@@ -22,18 +23,19 @@ std::unique_ptr<CudaExecutable::Branches> CudaExecutable::branches_of(CudaBacken
   };
   auto b = std::make_unique<Branches>();
   b->value = choice != nullptr ? choice->items[0].index : loop->items[0].answer;
-  b->gpu = gpu_of(0);
+  b->gpu = static_cast<std::size_t>(*std::ranges::find_if(where.of_device, [](int gpu) { return gpu >= 0; }));
   b->is_loop = loop != nullptr;
   if (loop != nullptr)
     for (const ProgramLoop::Carry& c : loop->items[0].carries) b->carries.emplace_back(gpu_of(c.device), c);
   for (const ProgramCall& call : choice != nullptr ? choice->branches : loop->calls)
-    b->programs.push_back({call, std::make_unique<CudaExecutable>(backend, where, call.program,
-                                                                  call_alignment(call, alignment), printed)});
+    b->programs.push_back(
+        {call, std::make_unique<CudaExecutable>(backend, where, call.program, call_alignment(call, alignment),
+                                                printed, call.part)});
   return b;
 }
 
 void CudaExecutable::ask_branches(Turns turns, const Branches& b, std::span<void* const> bases,
-                                  const Workspace* w) const {
+                                  const Workspace* w, SharedRun* shared) const {
   const auto address = [&](const Ref& r) { return static_cast<std::byte*>(bases[r.base]) + r.offset; };
   const auto read = [&](auto value) {
     turns[b.gpu]->here();
@@ -46,13 +48,13 @@ void CudaExecutable::ask_branches(Turns turns, const Branches& b, std::span<void
       throw InternalError(
           fmt::format("run: branch {} of {}. The index is clamped before the step. Please report this.",
                       index, b.programs.size()));
-    return ask_once(turns, b.programs[index], 0, bases, w[index]);
+    return ask_once(turns, b.programs[index], 0, bases, w[index], shared);
   }
   std::int64_t runs = 0;
   for (;; runs++) {
-    ask_once(turns, b.programs[0], runs, bases, w[0]);
+    ask_once(turns, b.programs[0], runs, bases, w[0], shared);
     if (read(std::uint8_t{}) == 0) break;
-    ask_once(turns, b.programs[1], runs, bases, w[1]);
+    ask_once(turns, b.programs[1], runs, bases, w[1], shared);
   }
   if (runs % 2 == 1) return;  // the last run wrote where the results are
   for (const auto& [gpu, c] : b.carries) {

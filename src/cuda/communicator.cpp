@@ -32,34 +32,45 @@ class RefusedByCuda final : public DeviceError {
 /// All communicators of the process, and what they have under way.
 class Collectives {
  public:
+  using Members = Communicator::Members;
+  using Uuids = std::vector<std::string>;
   std::mutex mutex;
   std::atomic<int> under_way = 0;
 
-  Communicator& communicator(const Nccl& library, const std::vector<Gpu*>& gpus) {
+  /// Without an id one is made, unless others have to have the same: then null where there is no communicator yet.
+  Communicator* communicator(const Nccl& library, const Members& m, const Nccl::Id* id, Watched* others) {
     const std::lock_guard lock(mutex);
-    std::vector<int> numbers;
-    for (const Gpu* const g : gpus) {
-      g->throw_if_lost();
-      numbers.push_back(g->number());
-    }
-    if (const auto failure = failed_.find(numbers); failure != failed_.end())
-      throw DeviceError(failure->second);
-    auto& entry = all_[numbers];
+    for (const Gpu* const g : m.gpus) g->throw_if_lost();
+    Uuids key = m.uuids;
+    for (const int rank : m.ranks) key.push_back(m.uuids[static_cast<std::size_t>(rank)]);
+    if (const auto failure = failed_.find(key); failure != failed_.end()) throw DeviceError(failure->second);
+    auto& entry = all_[key];
     try {
-      if (!entry) entry = made(library, gpus);
+      if (!entry && (id != nullptr || others == nullptr)) entry = made(library, m, id, others);
     } catch (const RefusedByCuda&) {
       throw;  // not for good
     } catch (const DeviceError& e) {
-      failed_[numbers] = e.what();
+      failed_[key] = e.what();
       throw;
     }
-    return *entry;
+    return entry.get();
+  }
+  Communicator& communicator(const Nccl& library, const std::vector<Gpu*>& gpus) {
+    Members m;
+    for (Gpu* const g : gpus) {
+      m.ranks.push_back(static_cast<int>(m.gpus.size()));
+      m.gpus.push_back(g);
+      m.uuids.push_back(g->properties().uuid);
+    }
+    return *communicator(library, m, nullptr, nullptr);
   }
 
-  void ask(const Nccl& library, const std::vector<NcclCall>& calls, const std::string& step) {
+  void ask(const Nccl& library, const std::vector<NcclCall>& calls, const std::string& step,
+           Watched* others) {
     std::unique_lock lock(mutex);
     for (Pause pause; calls[0].of->under_way_ >= nccl_limits().most_under_way;) {
       look(library);
+      if (others != nullptr) others->look();
       lock.unlock();  // the order on each GPU is that of the turns
       pause();
       lock.lock();
@@ -70,13 +81,16 @@ class Collectives {
       in_group(library, *s.of[0], step, [&] {
         for (const NcclCall& c : calls) start(library, c, step);
       });
-      for (Communicator* const c : s.of) settle(library, *c, step);
+      for (Communicator* const c : s.of) settle(library, *c, step, others);
       for (const Place& p : s.places)
         if (const Status status = p.end->record(); status != ok)
           throw DeviceError(p.end->failure(status, "cudaEventRecord", step));
       for (Communicator* const c : s.of) c->under_way_++;
       steps_.push_back(std::move(s));
       under_way++;
+    } catch (const TransportError& e) {
+      give_up(library, e.text());
+      throw;
     } catch (const std::exception& e) {
       give_up(library, e.what());
       throw_lost(*calls[0].of);
@@ -100,6 +114,21 @@ class Collectives {
       s = steps_.erase(s);
       under_way--;
     }
+  }
+
+  /// Within the lock. All of them: while one is given up, another one that hangs on the same GPU may keep the library waiting.
+  void give_up(const Nccl& library, const std::string& why) {
+    std::vector<Communicator*> all;
+    for (auto& [uuids, c] : all_) {
+      if (!c) continue;
+      all.push_back(c.get());
+      for (Gpu* const g : c->gpus_)
+        g->lose_by(why);  // first: whoever waits must not take what comes for results
+      c->under_way_ = 0;
+    }
+    abort(library, all);
+    steps_.clear();
+    under_way = 0;
   }
 
  private:
@@ -155,11 +184,12 @@ class Collectives {
   }
 
   /// Returns when the library has done what it was asked for: what stands in streams now is behind it.
-  static void settle(const Nccl& library, const Communicator& c, const std::string& step) {
+  static void settle(const Nccl& library, const Communicator& c, const std::string& step, Watched* others) {
     const auto until = Clock::now() + nccl_limits().deadline;
     for (const Nccl::Rank rank : c.ranks_)
       for (Pause pause;; pause()) {
         if (!is_busy(library, c, rank, step)) break;
+        if (others != nullptr) others->look();
         if (Clock::now() > until)
           throw DeviceError(fmt::format("cuda: NCCL does not come to an end on {} in {}: it had {} s.",
                                         names_of(c.gpus_), step, seconds()));
@@ -167,24 +197,27 @@ class Collectives {
   }
   static double seconds() { return std::chrono::duration<double>(nccl_limits().deadline).count(); }
 
-  static std::unique_ptr<Communicator> made(const Nccl& library, const std::vector<Gpu*>& gpus) {
+  static std::unique_ptr<Communicator> made(const Nccl& library, const Members& m, const Nccl::Id* given,
+                                            Watched* others) {
     static const std::string step = "the making of a communicator";
-    std::unique_ptr<Communicator> c(new Communicator(gpus));
+    std::unique_ptr<Communicator> c(new Communicator(m.gpus, m.ranks, static_cast<int>(m.uuids.size())));
     const KeptGpu kept;
     try {
       Nccl::Id id;
-      check(library, library.get_unique_id(&id), "ncclGetUniqueId", *c, nullptr, step);
+      if (given != nullptr) id = *given;
+      else check(library, library.get_unique_id(&id), "ncclGetUniqueId", *c, nullptr, step);
       Nccl::Config config;
       in_group(library, *c, step, [&] {
-        for (std::size_t r = 0; r < gpus.size(); r++) {
-          gpus[r]->set();
-          check(library,
-                library.init_rank(&c->ranks_[r], static_cast<int>(gpus.size()), id, static_cast<int>(r),
-                                  &config),
+        for (std::size_t r = 0; r < m.gpus.size(); r++) {
+          m.gpus[r]->set();
+          check(library, library.init_rank(&c->ranks_[r], c->count_, id, c->numbers_[r], &config),
                 "ncclCommInitRankConfig", *c, nullptr, step);
         }
       });
-      settle(library, *c, step);
+      settle(library, *c, step, others);
+    } catch (const TransportError&) {
+      abort(library, {c.get()});
+      throw;
     } catch (const Error& e) {
       abort(library, {c.get()});
       const std::string what =
@@ -267,20 +300,6 @@ class Collectives {
     return false;
   }
 
-  /// All of them: while one is given up, another one that hangs on the same GPU may keep the library waiting.
-  void give_up(const Nccl& library, const std::string& why) {
-    std::vector<Communicator*> all;
-    for (auto& [numbers, c] : all_) {
-      if (!c) continue;
-      all.push_back(c.get());
-      for (Gpu* const g : c->gpus_)
-        g->lose_by(why);  // first: whoever waits must not take what comes for results
-      c->under_way_ = 0;
-    }
-    abort(library, all);
-    steps_.clear();
-    under_way = 0;
-  }
   static void abort(const Nccl& library, const std::vector<Communicator*>& all) {
     library.group_start();
     for (Communicator* const c : all)
@@ -289,9 +308,10 @@ class Collectives {
     library.group_end();
   }
 
-  std::map<std::vector<int>, std::unique_ptr<Communicator>> all_;  // by the numbers of their GPUs
+  /// By the GPUs of all ranks, and those that are here.
+  std::map<Uuids, std::unique_ptr<Communicator>> all_;
   /// Why there is none: a second try would take as long.
-  std::map<std::vector<int>, std::string> failed_;
+  std::map<Uuids, std::string> failed_;
   std::list<Step> steps_;
 };
 
@@ -308,8 +328,21 @@ Communicator& Communicator::of(const std::vector<Gpu*>& gpus) {
     return collectives().communicator(nccl(), gpus);
   }
 }
-void ask_nccl(const std::vector<NcclCall>& calls, const std::string& step) {
-  if (!calls.empty()) collectives().ask(nccl(), calls, step);
+Communicator* Communicator::of(const Members& members, const Nccl::Id* id, Watched& others) {
+  return collectives().communicator(nccl(), members, id, &others);
+}
+void ask_nccl(const std::vector<NcclCall>& calls, const std::string& step, Watched* others) {
+  if (!calls.empty()) collectives().ask(nccl(), calls, step, others);
+}
+void give_up_nccl(const std::string& why) {
+  const std::lock_guard lock(collectives().mutex);
+  collectives().give_up(nccl(), why);
+}
+Nccl::Id new_nccl_id() {
+  Nccl::Id id;
+  if (const int status = nccl().get_unique_id(&id); status != 0)
+    throw DeviceError(fmt::format("cuda: ncclGetUniqueId failed: {}.", nccl().get_error_string(status)));
+  return id;
 }
 std::mutex& nccl_mutex() { return collectives().mutex; }
 bool collectives_under_way() { return collectives().under_way > 0; }

@@ -19,7 +19,13 @@ cudaGraphExec_t native(GraphExec g) { return handle<CUgraphExec_st>(g); }
 Status properties_of(GpuProperties* to, int gpu) {
   cudaDeviceProp all{};
   const Status status = cudaGetDeviceProperties(&all, gpu);
-  if (status == ok) *to = {all.name, all.major, all.minor, all.totalGlobalMem, all.multiProcessorCount};
+  if (status != ok) return status;
+  *to = {all.name, all.major, all.minor, all.totalGlobalMem, all.multiProcessorCount, {}};
+  constexpr const char* digits = "0123456789abcdef";
+  for (const char c : all.uuid.bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    to->uuid += {digits[byte >> 4], digits[byte & 15]};
+  }
   return status;
 }
 

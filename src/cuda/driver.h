@@ -26,6 +26,7 @@ struct GpuProperties {
   int major = 0, minor = 0;  ///< of its architecture
   std::uint64_t memory = 0;  ///< bytes
   int multiprocessors = 0;
+  std::string uuid;  ///< of this GPU in all the world, in hexadecimal digits
 };
 
 struct Grid {

@@ -15,12 +15,15 @@ namespace shardarray::cuda {
 namespace {
 
 /// Bytes from other devices, transfer by transfer.
-std::vector<std::int64_t> received_by(const Program& program) {
+std::vector<std::int64_t> received_by(const Program& program, const LocalPart* part) {
   std::vector<std::int64_t> received(program.transfers.size(), 0);
+  for (const PartBox& b : part != nullptr ? std::span(part->boxes) : std::span<const PartBox>())
+    if (b.transfer >= 0) received[static_cast<std::size_t>(b.transfer)] += static_cast<std::int64_t>(b.bytes);
   for (const Step& step : program.steps) {
     if (const auto* const call = std::get_if<ProgramCall>(&step.body)) {
       auto to = received.begin() + call->first_transfer;
-      for (const std::int64_t bytes : received_by(*call->program)) *to++ += bytes * call->trip;
+      for (const std::int64_t bytes : received_by(*call->program, call->part.get()))
+        *to++ += bytes * call->trip;
     }
     const auto* const x = std::get_if<Exchange>(&step.body);
     if (x == nullptr || x->transfer < 0) continue;
@@ -84,23 +87,35 @@ class AllTurns {
 }  // namespace
 
 CudaExecutable::CudaExecutable(CudaBackend& backend, const GpuPlaces& where,
-                               std::shared_ptr<const Program> program, std::uint64_t alignment, bool printed)
-    : base_count_(program->base_count), received_(received_by(*program)) {
+                               std::shared_ptr<const Program> program, std::uint64_t alignment, bool printed,
+                               std::shared_ptr<const LocalPart> part)
+    : base_count_(program->base_count),
+      part_(std::move(part)),
+      backend_(backend),
+      received_(received_by(*program, part_.get())) {
   const std::size_t gpus = where.gpus.size();
-  if (printed && gpus == 1) kernel_ = ProgramKernel::of(backend, *where.gpus[0], program, alignment);
+  if (part_) {
+    std::vector<bool> is_here;
+    for (const int gpu : where.of_device) is_here.push_back(gpu >= 0);
+    program = with_own_sources(*program, is_here);
+  }
+  if (printed && gpus == 1 && !part_)
+    kernel_ = ProgramKernel::of(backend, *where.gpus[0], program, alignment);
   const bool step_by_step = printed && kernel_ == nullptr;
   std::vector<std::vector<KernelLaunch>> launches(gpus);
   std::vector<std::uint64_t> staging_bytes(gpus, 0);
   std::vector<std::string> named;
   for (std::size_t k = 0; k < program->steps.size(); k++) {
     const Step& step = program->steps[k];
+    add_crossings(backend.host(), where, *program, k, named);
     if (std::holds_alternative<ProgramCall>(step.body)) {
       std::vector<KernelLaunch> call;
       add_step_launches(step, alignment, call);
       named.push_back(spelled(step.label, step.where));
       stages_.emplace_back().called = std::make_unique<Called>(
-          Called{*call[0].call, std::make_unique<CudaExecutable>(backend, where, call[0].call->program,
-                                                                 call[0].alignment, step_by_step)});
+          Called{*call[0].call,
+                 std::make_unique<CudaExecutable>(backend, where, call[0].call->program, call[0].alignment,
+                                                  step_by_step, call[0].call->part)});
     } else if (auto branches = branches_of(backend, where, step, alignment, step_by_step)) {
       named.push_back(spelled(step.label, step.where));
       stages_.emplace_back().branches = std::move(branches);
@@ -123,6 +138,7 @@ CudaExecutable::CudaExecutable(CudaBackend& backend, const GpuPlaces& where,
     if (gemm == nullptr || multiply_adds(*gemm) <= product_limits().guessed) continue;
     if (const auto both = product_epilogue(*program, k)) add_epilogues(*both, where, alignment, launches);
   }
+  add_crossings(backend.host(), where, *program, program->steps.size(), named);
   for (std::size_t g = 0; g < gpus; g++)
     gpus_.push_back(std::make_unique<GpuLaunches>(backend, *where.gpus[g], std::move(launches[g]),
                                                   base_count_, staging_bytes[g]));
@@ -154,6 +170,20 @@ void CudaExecutable::add(std::span<const Step> of_gpu, bool meets, std::uint64_t
   else stages_.push_back(std::move(stage));
 }
 
+void CudaExecutable::add_crossings(HostBackend host, const GpuPlaces& where, const Program& program,
+                                   std::size_t step, std::vector<std::string>& named) {
+  if (!part_) return;
+  for (const std::span<const PartBox> boxes : crossings(part_->boxes, step)) {
+    auto crossing = std::make_unique<Crossing>(host, where, program, boxes);
+    named.push_back(crossing->step());
+    stages_.emplace_back().crossing = std::move(crossing);
+  }
+}
+
+std::unique_ptr<SharedRun> CudaExecutable::shared_run(SharedRun* caller) const {
+  return part_ && !part_->peers.empty() ? std::make_unique<SharedRun>(backend_, *part_, caller) : nullptr;
+}
+
 void CudaExecutable::prepare() const {
   if (kernel_) kernel_->expect_runs();
   for (const auto& g : gpus_) g->expect_runs();
@@ -183,18 +213,29 @@ CompletionRef CudaExecutable::run(std::span<void* const> bases, RunReport* repor
                     "one. Please report this.",
                     bases.size(), base_count_));
   if (report != nullptr) report->received = received_;
-  if (stages_.empty()) return nullptr;
+  const std::unique_ptr<SharedRun> shared = shared_run();
+  try {
+    if (!stages_.empty()) return asked(bases, shared.get());
+    if (shared) shared->finish({});
+    return nullptr;
+  } catch (...) {
+    if (shared) shared->fail(std::current_exception());
+    throw;
+  }
+}
+
+CompletionRef CudaExecutable::asked(std::span<void* const> bases, SharedRun* shared) const {
   print_what_failed();
   count_run();
   const int printed =
       replays_wanted_ ? printed_programs() : 0;  // before the workspace, which is of these or later ones
   if (replays_wanted_ && !is_one_kernel()) {
     const AllTurns turns(gpus_);
-    if (CompletionRef end = asked(turns, bases, nullptr, printed)) return end;
+    if (CompletionRef end = asked(turns, bases, nullptr, printed, shared)) return end;
   }
   const Workspace w = workspace();  // given back when all is asked for: whoever gets it next asks later
   const AllTurns turns(gpus_);
-  return asked(turns, bases, &w, printed);
+  return asked(turns, bases, &w, printed, shared);
 }
 
 // Graphs keep theirs, which are given up where there is none left.
@@ -211,11 +252,12 @@ CudaExecutable::Workspace CudaExecutable::workspace() const {
 
 // What a run that fails has asked of one GPU may read what the others are about to give back.
 CompletionRef CudaExecutable::asked(Turns turns, std::span<void* const> bases, const Workspace* w,
-                                    int printed) const {
+                                    int printed, SharedRun* shared) const {
   try {
     if ((w != nullptr && w->one_kernel) || !replay(turns, bases, w, printed)) {
       if (w == nullptr) return nullptr;
-      ask(turns, bases, bind(turns, bases, *w), *w);
+      ask(turns, bases, bind(turns, bases, *w), *w, shared);
+      if (shared != nullptr) shared->finish(turns);
     }
     if (turns.size() == 1) return turns[0]->done(steps_);
     std::vector<CompletionRef> ends;
@@ -225,6 +267,7 @@ CompletionRef CudaExecutable::asked(Turns turns, std::span<void* const> bases, c
     }
     return std::make_shared<AllDone>(std::move(ends));
   } catch (...) {
+    if (shared != nullptr) shared->fail(std::current_exception());
     for (Turn* const t : turns.size() > 1 ? turns : Turns()) {
       try {
         t->here();
@@ -260,8 +303,8 @@ CudaExecutable::Bound CudaExecutable::bind(Turns turns, std::span<void* const> b
   return bound;
 }
 
-void CudaExecutable::ask(Turns turns, std::span<void* const> bases, const Bound& bound,
-                         const Workspace& w) const {
+void CudaExecutable::ask(Turns turns, std::span<void* const> bases, const Bound& bound, const Workspace& w,
+                         SharedRun* shared) const {
   if (w.one_kernel) {
     replays_.clear();  // of its launches, which are not asked for any more
     return kernel_->ask(*turns[0], bases, w.scratch, *steps_);
@@ -272,11 +315,11 @@ void CudaExecutable::ask(Turns turns, std::span<void* const> bases, const Bound&
   std::vector<std::size_t> operands(gpus_.size(), 0);
   for (const Stage& s : stages_) {
     if (s.called) {
-      ask_called(turns, *s.called, bases, *called++);
+      ask_called(turns, *s.called, bases, *called++, shared);
       continue;
     }
     if (s.branches) {
-      ask_branches(turns, *s.branches, bases, &*called);
+      ask_branches(turns, *s.branches, bases, &*called, shared);
       called += std::ssize(s.branches->programs);
       continue;
     }
@@ -286,6 +329,10 @@ void CudaExecutable::ask(Turns turns, std::span<void* const> bases, const Bound&
     }
     if (s.host) {
       s.host->ask(turns, bases);
+      continue;
+    }
+    if (s.crossing) {
+      s.crossing->ask(turns, bases, *shared);
       continue;
     }
     if (s.meets) meet(turns);
@@ -299,16 +346,18 @@ void CudaExecutable::ask(Turns turns, std::span<void* const> bases, const Bound&
 }
 
 void CudaExecutable::ask_called(Turns turns, const Called& called, std::span<void* const> bases,
-                                const Workspace& w) const {
-  for (std::int64_t run = 0; run < called.call.trip; run++) ask_once(turns, called, run, bases, w);
+                                const Workspace& w, SharedRun* shared) const {
+  for (std::int64_t run = 0; run < called.call.trip; run++) ask_once(turns, called, run, bases, w, shared);
 }
 
 void CudaExecutable::ask_once(Turns turns, const Called& called, std::int64_t run,
-                              std::span<void* const> bases, const Workspace& w) const {
+                              std::span<void* const> bases, const Workspace& w, SharedRun* shared) const {
   std::vector<void*> inner;
   called.program->count_run();
   called.call.items[0].addresses(run, bases.data(), inner);
-  called.program->ask(turns, inner, called.program->bind(turns, inner, w), w);
+  const CudaExecutable& program = *called.program;
+  const std::unique_ptr<SharedRun> own = program.shared_run(shared);
+  program.ask(turns, inner, program.bind(turns, inner, w), w, own.get());
 }
 
 }  // namespace shardarray::cuda

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cuda/crossing.h"
 #include "cuda/gpu_launches.h"
 #include "cuda/gpu_steps.h"
 #include "cuda/host_step.h"
@@ -17,9 +18,11 @@ namespace shardarray::cuda {
 
 class CudaExecutable final : public Executable {
  public:
-  /// `alignment`: bytes that all bases are multiples of. `printed`: kernels are printed for it, where it runs often enough.
+  /// `alignment`: bytes that all bases are multiples of. `printed`: kernels are printed for it, where it runs often enough. `part`: of
+  /// a program over several processes, of which `program` is this one's.
   CudaExecutable(CudaBackend& backend, const GpuPlaces& where, std::shared_ptr<const Program> program,
-                 std::uint64_t alignment = buffer_alignment, bool printed = true);
+                 std::uint64_t alignment = buffer_alignment, bool printed = true,
+                 std::shared_ptr<const LocalPart> part = nullptr);
   CompletionRef run(std::span<void* const> bases, RunReport* report) const override;
   void prepare() const override;
 
@@ -36,16 +39,17 @@ class CudaExecutable final : public Executable {
     std::vector<std::pair<std::size_t, ProgramLoop::Carry>> carries;  // of a loop, with their GPUs
     std::vector<Called> programs;
   };
-  /// What can be asked for GPU by GPU; or what NCCL does, or the host; or a called program, or some.
+  /// What can be asked for GPU by GPU; or what NCCL does, or the host; or boxes of other processes; or a called program, or some.
   struct Stage {
     std::vector<std::size_t> first, last;  // launches of each GPU
     bool meets = false;                    // as of GpuSteps
     std::unique_ptr<NcclStep> nccl;        // null, as the next ones: launches
     std::unique_ptr<HostStep> host;
+    std::unique_ptr<Crossing> crossing;
     std::unique_ptr<Called> called;
     std::unique_ptr<Branches> branches;
 
-    bool is_launches() const { return !nccl && !host && !called && !branches; }
+    bool is_launches() const { return !nccl && !host && !crossing && !called && !branches; }
     std::span<const Called> programs() const {
       if (called) return {called.get(), 1};
       return branches ? std::span<const Called>(branches->programs) : std::span<const Called>();
@@ -70,19 +74,29 @@ class CudaExecutable final : public Executable {
   /// Steps beside each other on all GPUs; of one that does nothing no stage.
   void add(std::span<const Step> of_gpu, bool meets, std::uint64_t alignment,
            std::vector<std::vector<KernelLaunch>>& launches, std::vector<std::string>& named);
+  /// What moves between processes before the step.
+  void add_crossings(HostBackend host, const GpuPlaces& where, const Program& program, std::size_t step,
+                     std::vector<std::string>& named);
+  /// Begins a run; null: no other process has a part in it. `caller`: of the program that calls this one.
+  std::unique_ptr<SharedRun> shared_run(SharedRun* caller = nullptr) const;
   Workspace take_workspace() const;
   Workspace workspace() const;
   Bound bind(Turns turns, std::span<void* const> bases, const Workspace& w) const;
+  CompletionRef asked(std::span<void* const> bases, SharedRun* shared) const;
   /// A run and its end. Null `w`: only as a graph that is there already, else null.
-  CompletionRef asked(Turns turns, std::span<void* const> bases, const Workspace* w, int printed) const;
+  CompletionRef asked(Turns turns, std::span<void* const> bases, const Workspace* w, int printed,
+                      SharedRun* shared) const;
   /// Asks for all steps; workspaces serve one run after the other.
-  void ask(Turns turns, std::span<void* const> bases, const Bound& bound, const Workspace& w) const;
-  void ask_called(Turns turns, const Called& called, std::span<void* const> bases, const Workspace& w) const;
+  void ask(Turns turns, std::span<void* const> bases, const Bound& bound, const Workspace& w,
+           SharedRun* shared = nullptr) const;
+  void ask_called(Turns turns, const Called& called, std::span<void* const> bases, const Workspace& w,
+                  SharedRun* shared) const;
   /// Its run number `run`.
   void ask_once(Turns turns, const Called& called, std::int64_t run, std::span<void* const> bases,
-                const Workspace& w) const;
+                const Workspace& w, SharedRun* shared) const;
   /// `w`: of each of its programs. Waits for what decides.
-  void ask_branches(Turns turns, const Branches& b, std::span<void* const> bases, const Workspace* w) const;
+  void ask_branches(Turns turns, const Branches& b, std::span<void* const> bases, const Workspace* w,
+                    SharedRun* shared) const;
   std::unique_ptr<Branches> branches_of(CudaBackend& backend, const GpuPlaces& where, const Step& step,
                                         std::uint64_t alignment, bool printed) const;
 
@@ -106,6 +120,8 @@ class CudaExecutable final : public Executable {
   int printed_programs() const;
 
   std::size_t base_count_;
+  std::shared_ptr<const LocalPart> part_;  // null: one process has the whole program
+  CudaBackend& backend_;
   std::shared_ptr<ProgramKernel> kernel_;  // null: it is not one kernel, or its caller's does its work
   std::vector<std::unique_ptr<GpuLaunches>> gpus_;
   std::vector<Stage> stages_;

@@ -16,7 +16,7 @@ namespace shardarray::cuda {
 /// Where a program's devices are.
 struct GpuPlaces {
   std::vector<Gpu*> gpus;      // by ascending numbers, each once
-  std::vector<int> of_device;  // places in `gpus`
+  std::vector<int> of_device;  // places in `gpus`; -1: another process has the device
   bool reach = true;           // all of them read each other's memory
 };
 

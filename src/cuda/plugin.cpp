@@ -1,10 +1,15 @@
 // What the core library finds in this plug-in.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "abi_hash.h"
 #include "base/env.h"
 #include "cuda/backend.h"
+#include "cuda/gpus_of_processes.h"
+#include "cuda/libraries.h"
 #include "runtime/platforms.h"
+#include "runtime/processes.h"
 #include "shardarray/error.h"
 
 namespace shardarray::cuda {
@@ -64,13 +69,53 @@ MemoryLimit memory_limit() {
   return bytes == 0 ? MemoryLimit{} : MemoryLimit{static_cast<std::size_t>(bytes), variable};
 }
 
-std::unique_ptr<Backend> make_backend(HostBackend host) {
-  const auto devices =
-      static_cast<int>(number("SHARDARRAY_CUDA_LOGICAL_DEVICES", 1, 1, most_logical_devices));
-  const MemoryLimit limit = memory_limit();
+/// Of a GPU's memory, what placements may count on. CUDA takes some for its context, the kernels' code and local memory, graphs, and
+/// the buffers of cuBLASLt and NCCL, most of it when arrays are there already.
+std::uint64_t memory_for_arrays(std::uint64_t all) {
+  constexpr std::uint64_t most_reserved = std::uint64_t{3} << 29;  // 1.5 GiB
+  return all - std::min(all / 50, most_reserved);
+}
+
+/// 0: there is none.
+int nccl_version() {
+  try {
+    int version = 0;
+    return nccl().get_version(&version) == 0 ? version : 0;
+  } catch (const CompileError&) { return 0; }
+}
+
+/// In a process.
+SeenGpus seen(MemoryLimit limit, bool has_others) {
+  SeenGpus s;
+  s.logical_devices = static_cast<int>(number("SHARDARRAY_CUDA_LOGICAL_DEVICES", 1, 1, most_logical_devices));
   const int gpus = usable_gpus();
   need_architecture(gpus);
-  return std::make_unique<CudaBackend>(gpus, devices, limit, host);
+  if (has_others) s.nccl = nccl_version();
+  for (int g = 0; g < gpus; g++) {
+    GpuProperties p;
+    driver().device_properties(&p, g);
+    const std::uint64_t memory = memory_for_arrays(p.memory);
+    const auto devices = static_cast<std::uint64_t>(s.logical_devices);
+    s.gpus.push_back({p.uuid, p.name, limit.bytes < memory / devices ? limit.bytes * devices : memory});
+  }
+  return s;
+}
+/// Of all processes; of one that can use none with the reason.
+std::vector<SeenGpus> seen_by_all(Processes* others, MemoryLimit limit) {
+  if (others == nullptr) return {seen(limit, false)};
+  SeenGpus own;
+  try {
+    own = seen(limit, true);
+  } catch (const DeviceError& e) { own.failure = e.text(); }
+  std::vector<SeenGpus> all;
+  for (const std::string& text : others->all_gather("devices of cuda", to_text(own)))
+    all.push_back(seen_gpus(text));
+  return all;
+}
+
+std::unique_ptr<Backend> make_backend(HostBackend host, Processes* others) {
+  const MemoryLimit limit = memory_limit();
+  return std::make_unique<CudaBackend>(deal_out(seen_by_all(others, limit)), limit, host, others);
 }
 
 }  // namespace

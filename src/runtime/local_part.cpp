@@ -1,7 +1,8 @@
 // Every process walks the whole program and numbers the boxes that go from each process to each other one: so both sides know a box by
 // the same tag. A box that is not combined with others is received where it is wanted, if it lies there in a row. What else a step
 // receives, and what it must pack before it can be sent, has a place behind the device's own scratch; later steps use the same place
-// again. Nothing that a step waits for comes from a later one, in any process: so none can wait for another in a circle.
+// again. Small boxes for one process go as one. Nothing that a step waits for comes from a later one, in any process: so none can wait
+// for another in a circle.
 #include "runtime/local_part.h"
 
 #include <fmt/format.h>
@@ -19,6 +20,11 @@ namespace shardarray {
 namespace {
 
 constexpr std::uint64_t parcel_alignment = 64;
+std::uint64_t aligned(std::uint64_t bytes) {
+  return (bytes + parcel_alignment - 1) / parcel_alignment * parcel_alignment;
+}
+/// So much is copied while a message begins (10 GB/s, 1.5 us).
+constexpr std::uint64_t most_of_a_bundle = std::uint64_t{16} << 10;
 
 class Splitter {
  public:
@@ -129,6 +135,7 @@ class Splitter {
     sent_.clear();
     received_.clear();
     parcels_.clear();
+    find_bundles(x);
     for (const Exchange::Item& item : x.items) {
       Exchange::Item to = item;
       to.pieces.clear();
@@ -145,10 +152,40 @@ class Splitter {
     put(std::move(own));
   }
 
+  static std::uint64_t bytes_of(const Exchange& x, const Exchange::Piece& p) {
+    return static_cast<std::uint64_t>(num_elements(p.extents)) * itemsize(x.dtype);
+  }
+  /// Of those devices of a process that want the same, the first one's box serves all. `to`: the process; -1: it stays.
+  static std::vector<std::uint64_t> parcel_key(const Exchange::Piece& p, const Exchange::Source& s, int to) {
+    std::vector<std::uint64_t> key{static_cast<std::uint64_t>(to), static_cast<std::uint64_t>(s.device),
+                                   s.ref.base, s.ref.offset};
+    for (const Shape* v : {&p.extents, &p.src_strides})
+      for (const std::int64_t n : *v) key.push_back(static_cast<std::uint64_t>(n));
+    return key;
+  }
+
+  /// Of whose boxes one goes in place of several.
+  void find_bundles(const Exchange& x) {
+    std::set<std::vector<std::uint64_t>> seen;
+    bundles_.clear();
+    for (const Exchange::Item& item : x.items)
+      for (const Exchange::Piece& p : item.pieces)
+        for (const Exchange::Source& s : p.sources) {
+          const int from = process_of(s.device), to = process_of(item.device);
+          const std::uint64_t bytes = bytes_of(x, p);
+          if (bytes == 0 || from == to || !seen.insert(parcel_key(p, s, to)).second) continue;
+          Bundle& b = bundles_[{from, to}];
+          b.boxes++;
+          b.bytes += aligned(bytes);
+        }
+    std::erase_if(bundles_,
+                  [](const auto& b) { return b.second.boxes == 1 || b.second.bytes > most_of_a_bundle; });
+  }
+
   /// `to`: what this process does of the item, if it is its own.
   void add_piece(const Exchange& x, const Exchange::Item& item, const Exchange::Piece& p,
                  Exchange::Item& to) {
-    const std::uint64_t bytes = static_cast<std::uint64_t>(num_elements(p.extents)) * itemsize(x.dtype);
+    const std::uint64_t bytes = bytes_of(x, p);
     const bool mine = here(item.device), packed = is_packed(p.extents, p.src_strides);
     const bool alone = p.sources.size() == 1 && !item.fill && is_packed(p.extents, p.dst_strides);
     const bool mixed = bytes > 0 && std::any_of(p.sources.begin(), p.sources.end(), [&](const auto& s) {
@@ -162,42 +199,67 @@ class Splitter {
     own.src_strides = row_major(p.extents);  // all sources of a piece have the same
     own.sources.clear();
     for (const Exchange::Source& s : p.sources) {
-      const int to_process = process_of(item.device);
-      const bool crosses = process_of(s.device) != to_process;
+      const int from_process = process_of(s.device), to_process = process_of(item.device);
+      const bool crosses = from_process != to_process;
       if (!mine && !crosses) continue;
-      // Of those devices of a process that want the same, the first one's box serves all.
-      std::vector<std::uint64_t> key{static_cast<std::uint64_t>(crosses ? to_process : -1),
-                                     static_cast<std::uint64_t>(s.device), s.ref.base, s.ref.offset};
-      for (const Shape* v : {&p.extents, &p.src_strides})
-        for (const std::int64_t n : *v) key.push_back(static_cast<std::uint64_t>(n));
-      const auto [known, is_new] = parcels_.try_emplace(std::move(key), s);
+      const auto [known, is_new] = parcels_.try_emplace(parcel_key(p, s, crosses ? to_process : -1), s);
       Exchange::Source& from = known->second;
-      const bool is_final = alone && is_new && mine && crosses;
-      if (is_final) from = {p.dst, s.device, bytes, 0};
+      const auto bundle = crosses ? bundles_.find({from_process, to_process}) : bundles_.end();
+      const bool is_bundled = bundle != bundles_.end();
+      const bool is_final = alone && is_new && mine && crosses && !is_bundled;
+      if (is_new && is_bundled) add_to(bundle->second, item.device, p, from, bytes);
+      else if (is_final) from = {p.dst, s.device, bytes, 0};
       else if (is_new && mine && crosses) from = place(s, item.device, bytes);
       else if (is_new && !packed && here(s.device)) from = pack(p, s, bytes);
-      if (is_new && crosses) {
-        const int from_process = process_of(s.device);
-        const std::uint64_t tag = next_tags_[{from_process, to_process}]++;
-        const auto box = [&](bool sent, int peer, int transfer) {
-          const int position = sent ? s.device : item.device;
-          return PartBox{0,
-                         sent,
-                         peer,
-                         tag,
-                         from.ref,
-                         bytes,
-                         whole_.order->devices()[static_cast<std::size_t>(position)].id,
-                         transfer,
-                         step_->label,
-                         step_->where};
-        };
-        if (mine) received_.push_back(box(false, from_process, is_final ? x.transfer : -1));
-        if (here(s.device)) sent_.push_back(box(true, to_process, -1));
-      }
+      if (is_new && crosses && !is_bundled)
+        add_box(s.device, item.device, from.ref, bytes, is_final ? x.transfer : -1);
       if (!is_final) own.sources.push_back(from);
     }
     if (mine && !own.sources.empty()) to.pieces.push_back(std::move(own));
+  }
+
+  /// A box from device to device, in both processes; `at`: where it is in this one. `transfer`: that counts it where it is received.
+  void add_box(int from, int to, const Ref& at, std::uint64_t bytes, int transfer) {
+    const int sender = process_of(from), receiver = process_of(to);
+    const std::uint64_t tag = next_tags_.try_emplace({sender, receiver}, first_box_tag).first->second++;
+    const auto box = [&](bool sent) {
+      const auto device = [&](int d) { return whole_.order->devices()[static_cast<std::size_t>(d)]; };
+      PartBox b;
+      b.sent = sent;
+      b.peer = sent ? receiver : sender;
+      b.memory = device(sent ? to : from).memory;
+      b.tag = tag;
+      b.ref = at;
+      b.bytes = bytes;
+      b.device = device(sent ? from : to).id;
+      b.transfer = sent ? -1 : transfer;
+      b.label = step_->label;
+      b.where = step_->where;
+      return b;
+    };
+    if (here(to)) received_.push_back(box(false));
+    if (here(from)) sent_.push_back(box(true));
+  }
+
+  /// Several boxes as one. The first one's devices have it.
+  struct Bundle {
+    int boxes = 0;
+    std::uint64_t bytes = 0, used = 0;
+    Ref at;          // in this process
+    int device = 0;  // here
+  };
+  /// `from`: the source, which will be what it is in this process.
+  void add_to(Bundle& b, int to, const Exchange::Piece& p, Exchange::Source& from, std::uint64_t bytes) {
+    const bool sends = here(from.device), receives = here(to);
+    if (b.used == 0) {
+      b.device = receives ? to : from.device;
+      if (sends || receives) b.at = room(b.device, b.bytes);
+      add_box(from.device, to, b.at, b.bytes, -1);
+    }
+    const Exchange::Source part = {{b.at.base, b.at.offset + b.used}, from.device, bytes, 0};
+    b.used += aligned(bytes);
+    if (sends) pack(p, from, {part.ref, b.device, bytes, 0});
+    if (sends || receives) from = part;
   }
 
   /// Room for one parcel behind the scratch of a device here, as the source of a piece.
@@ -208,9 +270,6 @@ class Splitter {
   /// Behind the scratch of a device here, for the time of a step.
   Ref room(int device, std::uint64_t bytes) {
     const auto d = static_cast<std::size_t>(device);
-    const auto aligned = [](std::uint64_t n) {
-      return (n + parcel_alignment - 1) / parcel_alignment * parcel_alignment;
-    };
     const std::uint64_t offset = aligned(whole_.scratch_bytes[d]) + used_[d];
     used_[d] += aligned(bytes);
     mine_.scratch_bytes[d] = std::max(mine_.scratch_bytes[d], offset + bytes);
@@ -219,9 +278,14 @@ class Splitter {
 
   /// The same box in a row.
   Exchange::Source pack(const Exchange::Piece& p, const Exchange::Source& s, std::uint64_t bytes) {
-    const Exchange::Source to = place(s, s.device, bytes);
-    packs_.items.push_back(
-        {s.device, to.ref, bytes, false, {{p.extents, p.src_strides, row_major(p.extents), to.ref, {s}}}});
+    return pack(p, s, place(s, s.device, bytes));
+  }
+  Exchange::Source pack(const Exchange::Piece& p, const Exchange::Source& s, const Exchange::Source& to) {
+    packs_.items.push_back({to.device,
+                            to.ref,
+                            to.tile_bytes,
+                            false,
+                            {{p.extents, p.src_strides, row_major(p.extents), to.ref, {s}}}});
     return to;
   }
 
@@ -235,6 +299,7 @@ class Splitter {
   Exchange packs_;                                          // what the step packs before it sends
   std::vector<std::uint64_t> used_;                         // device -> bytes of the step's parcels there
   std::vector<PartBox> sent_, received_;
+  std::map<std::pair<int, int>, Bundle> bundles_;  // of the step, from a process, to another
   /// What of a device's memory goes where (-1: stays) -> where it then is, within a step.
   std::map<std::vector<std::uint64_t>, Exchange::Source> parcels_;
 };

@@ -15,6 +15,7 @@ struct PartBox {
   std::size_t step = 0;  ///< of the part's program, before which it moves; later boxes have no earlier one
   bool sent = false;     ///< else received
   int peer = 0;
+  int memory = 0;  ///< Device::memory of the device there
   std::uint64_t tag = 0;
   Ref ref;  ///< of its first byte
   std::uint64_t bytes = 0;
@@ -23,6 +24,9 @@ struct PartBox {
   std::string label = {};  ///< of its step, which may be whole in boxes
   Where where = {};
 };
+
+/// Tags that no box has: what a backend tells those of other processes before the first one, and at the end.
+inline constexpr std::uint64_t parcel_of_the_begin = 0, parcel_of_the_end = 1, first_box_tag = 2;
 
 struct LocalPart {
   /// The whole program's bases, of which this process has those of its own devices and instances: ports list only these, steps

@@ -23,7 +23,7 @@ namespace {
 std::unique_ptr<Backend> make_cuda_backend() {
   try {
     return static_cast<const BackendPlugin&>(open_plugin(plugin_path("cuda"), "cuda", "an NVIDIA driver"))
-        .make([]() -> Backend& { return backend("cpu"); });
+        .make([]() -> Backend& { return backend("cpu"); }, other_processes());
   } catch (const CompileError& e) { throw DeviceError(e.text()); }
 }
 
@@ -119,6 +119,8 @@ std::size_t place_of(const Made& m, int id) {
 const Made& made_platform(const char* function, std::string_view name) {
   Registry& r = registry();
   if (const Made* const m = find_made(r, name)) return *m;
+  // All processes make one platform after the other: what another one leaves to the CPU it leaves to it in some of them only.
+  if (own_name(name) == "cuda" && other_processes() != nullptr) made_platform(function, "cpu");
   const std::lock_guard lock(r.mutex);
   if (const Made* const m = find_made(r, name)) return *m;
   const Platform* const p = known_platform(r, name);

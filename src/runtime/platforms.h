@@ -17,10 +17,11 @@ using BackendFactory = std::function<std::unique_ptr<Backend>()>;
 
 /// The CPU's backend, for what another one has no kernels for. Not to be asked for while a platform is made.
 using HostBackend = Backend& (*)();
+class Processes;
 /// What a plug-in that is a platform brings.
 struct BackendPlugin : Plugin {
-  /// Throws DeviceError where the process has no devices of it.
-  std::unique_ptr<Backend> (*make)(HostBackend host) = nullptr;
+  /// `others`: all processes, which make it together; null: there is one. Throws DeviceError where the process has no devices of it.
+  std::unique_ptr<Backend> (*make)(HostBackend host, Processes* others) = nullptr;
 };
 
 /// Adds a platform. `make` may throw DeviceError: then it has no devices now, and is asked again at the next use.

@@ -1,6 +1,7 @@
 // What steers the fakes, as the symbol that tests look for.
 #include "fake_control.h"
 
+#include "cuda/backend.h"
 #include "cuda/libraries.h"
 #include "fake_driver.h"
 
@@ -78,6 +79,10 @@ const FakeCudaControl shardarray_fake_cuda = {
     .differ_rank = differ_fake_rank,
     .launches = count_of<&FakeDriver::launches>,
     .early_launches = count_of<&FakeDriver::early_launches>,
+    .make_process = [](const cuda::UsedGpus& used, Backend& (*host)(),
+                       Processes* others) -> std::unique_ptr<Backend> {
+      return std::make_unique<cuda::CudaBackend>(used, MemoryLimit(), host, others);
+    },
     .driver = cuda::driver,
     .cublas_lt = cuda::cublas_lt,
     .nccl = cuda::nccl,

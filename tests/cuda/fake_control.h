@@ -2,11 +2,17 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
+namespace shardarray {
+class Backend;
+class Processes;
+}  // namespace shardarray
 namespace shardarray::cuda {
 struct CublasLt;
 struct Driver;
 struct Nccl;
+struct UsedGpus;
 }  // namespace shardarray::cuda
 namespace shardarray::testing {
 
@@ -45,6 +51,8 @@ struct FakeCudaControl {
   std::uint64_t (*launches)();  ///< of all kernels, those of graphs included
   std::uint64_t (
       *early_launches)();  ///< asked for or captured: they may begin while the kernel before them runs
+  /// The backend of one of several processes, all of them in this one.
+  std::unique_ptr<Backend> (*make_process)(const cuda::UsedGpus& used, Backend& (*host)(), Processes* others);
   const cuda::Driver& (*driver)();
   const cuda::CublasLt& (*cublas_lt)();
   const cuda::Nccl& (*nccl)();

@@ -296,7 +296,10 @@ Status count_gpus(int* count) {
 }
 Status properties_of_fake(GpuProperties* to, int gpu) {
   if (const Status s = enter("cudaGetDeviceProperties")) return s;
-  *to = {"fake GPU", fake_setting("SHARDARRAY_FAKE_ARCHITECTURE", 9), 0, std::uint64_t{1} << 40, 132};
+  const int host = fake_setting("SHARDARRAY_FAKE_HOST", 0);  // of other machines other GPUs
+  *to = {"fake GPU", fake_setting("SHARDARRAY_FAKE_ARCHITECTURE", 9),
+         0,          std::uint64_t{1} << 40,
+         132,        std::to_string(1000 * host + gpu)};
   return gpu < gpu_count ? ok : failed(invalid_value);
 }
 /// SHARDARRAY_FAKE_CLUSTERS: of 8 blocks.

@@ -69,6 +69,7 @@ struct FakeClique {
 struct FakeRank {
   FakeClique* clique = nullptr;
   int rank = 0, gpu = 0;
+  std::thread::id maker;
   int polls = 0;  // until it has done what it was asked for
   bool aborted = false;
   std::vector<FakeNcclCall> asked, overtaken;
@@ -242,12 +243,18 @@ int start_group() {
   return 0;
 }
 
-/// Every send has a receive in the same group, and the other way round.
+/// Every send has a receive in the same group, and the other way round, where one thread has made both ranks: others are those of
+/// other processes.
 bool is_paired(const std::vector<std::pair<FakeRank*, FakeNcclCall>>& calls) {
   std::map<std::tuple<FakeClique*, int, int>, int> open;
   for (const auto& [r, c] : calls) {
-    if (c.kind == fake_send) open[{r->clique, r->rank, c.with}]++;
-    if (c.kind == fake_receive) open[{r->clique, c.with, r->rank}]--;
+    const auto& all = r->clique->ranks;
+    const bool is_here =
+        std::any_of(all.begin(), all.end(), [&, w = c.with, maker = r->maker](const auto* other) {
+          return other->rank == w && other->maker == maker;
+        });
+    if (c.kind == fake_send && is_here) open[{r->clique, r->rank, c.with}]++;
+    if (c.kind == fake_receive && is_here) open[{r->clique, c.with, r->rank}]--;
   }
   return std::all_of(open.begin(), open.end(), [](const auto& o) { return o.second == 0; });
 }
@@ -298,6 +305,7 @@ int make_rank(Nccl::Rank* to, int ranks, Nccl::Id id, int rank, Nccl::Config* co
   fresh->clique = clique;
   fresh->rank = rank;
   fresh->gpu = gpu;
+  fresh->maker = std::this_thread::get_id();
   clique->ranks.push_back(fresh);
   f.ranks.push_back(fresh);
   group.made.push_back(fresh);

@@ -306,17 +306,27 @@ int other_devices() {
   return 0;
 }
 
-/// Each has GPUs of its own, beside the CPU devices of all.
+/// The machine of one of them has none.
+int no_gpu() {
+  try {
+    return static_cast<int>(sa::devices().size());
+  } catch (const sa::DeviceError& e) { return std::printf("%s\n", e.what()), 3; }
+}
+
+/// Each has GPUs of its own among those of all, beside the CPU devices of all.
 int own_gpus() {
-  const auto all = sa::devices("cuda");
-  bool good = !all.empty();
-  for (std::size_t k = 0; k < all.size(); k++)
-    good &= all[k].id == static_cast<int>(k) && all[k].process_index == sa::process_index();
+  const auto everywhere = sa::devices("cuda"), all = sa::local_devices();  // of the default platform
+  bool good = !all.empty() && everywhere.size() == all.size() * static_cast<std::size_t>(sa::process_count());
+  for (std::size_t k = 0; k < everywhere.size(); k++)
+    good &= everywhere[k].id == static_cast<int>(k) &&
+            everywhere[k].process_index == static_cast<int>(k / all.size());
+  const sa::Mesh joined({{static_cast<std::int64_t>(everywhere.size())}, everywhere}, {"x"});
+  const Array shared = sa::device_put(sa::arange(16.0), sa::NamedSharding(joined, P("x")));
+  good &= sa::jit([](const Array& v) { return sa::sum(v * 2); })(shared).item<double>() == 240;
   const sa::Mesh mesh({{static_cast<std::int64_t>(all.size())}, all}, {"x"});
   const Array x = sa::device_put(sa::arange(16.0) + sa::process_index(), sa::NamedSharding(mesh, P("x")));
   const double sum = sa::jit([](const Array& v) { return sa::sum(v * 2); })(x).item<double>();
   good &= sum == 240 + 32 * sa::process_index();
-  good &= sa::local_devices() == all;  // of the default platform
   const auto cpus = sa::devices("cpu");
   const sa::Mesh both({{static_cast<std::int64_t>(cpus.size())}, cpus}, {"x"});
   const Array everyone = sa::device_put(sa::arange(16.0), sa::NamedSharding(both, P("x")));
@@ -427,7 +437,9 @@ int main(int argc, char** argv) {
   const char* const rank = std::getenv("OMPI_COMM_WORLD_RANK");
   if (word == "never_joins" && rank != nullptr && std::string(rank) == "1")
     std::this_thread::sleep_for(std::chrono::seconds(60));
+  if (word == "no_gpu" && rank != nullptr && std::string(rank) == "1") setenv("SHARDARRAY_FAKE_GPUS", "0", 1);
   try {
+    if (word == "no_gpu") return no_gpu();
     if (word == "programs") return programs();
     if (word == "save") return save_checkpoint();
     if (word == "restore") return restore_checkpoints();

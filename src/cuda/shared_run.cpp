@@ -1,0 +1,125 @@
+#include "cuda/shared_run.h"
+
+#include <fmt/format.h>
+
+#include <list>
+#include <utility>
+
+#include "cuda/backend.h"
+#include "shardarray/error.h"
+
+namespace shardarray::cuda {
+namespace {
+
+Parcel the_end(int peer) { return {peer, parcel_of_the_end, nullptr, 0, -1, "the end of a run"}; }
+
+}  // namespace
+
+void Ends::end_late(int, std::exception_ptr failure) {
+  if (failure && !has_failure_.exchange(true)) {
+    failure_ = std::move(failure);
+    has_failed_.store(true, std::memory_order_release);
+  }
+  open_.fetch_sub(1, std::memory_order_release);  // last: its owner may go
+}
+
+void Ends::look() const {
+  if (has_failed_.load(std::memory_order_acquire)) std::rethrow_exception(failure_);
+}
+
+SharedRun::SharedRun(CudaBackend& backend, const LocalPart& part, SharedRun* caller)
+    : part_(part), caller_(caller), run_(backend.transport().begin(part.peers, part.fingerprint)) {
+  if (caller_ != nullptr) nccl_ = caller_->nccl_;
+  if (caller_ != nullptr || !backend.has_nccl_between()) return;
+  try {
+    for (const int peer : part.peers) others_.add([&](LateEnd end) { run_->complete(the_end(peer), end); });
+    nccl_ = &backend.between(part.peers, *this);
+  } catch (...) {
+    fail(std::current_exception());
+    wait(others_);
+    throw;
+  }
+}
+
+SharedRun::~SharedRun() {
+  if (!others_.have_ended()) fail(std::make_exception_ptr(Error("a run has not come to its end")));
+  wait(others_);
+}
+
+void SharedRun::look() {
+  if (caller_ != nullptr) return caller_->look();
+  run_->advance();
+  others_.look();
+}
+
+void SharedRun::wait(const Ends& ends) {
+  for (Pause pause; !ends.have_ended(); pause()) run_->advance();
+}
+
+Nccl::Id SharedRun::same_id(std::optional<int> peer) {
+  Nccl::Id id;
+  if (!peer) id = new_nccl_id();
+  Ends ends;
+  const auto parcel = [&](int to) {
+    return Parcel{to, parcel_of_the_begin, &id, sizeof id, -1, "what joins GPUs by NCCL"};
+  };
+  try {
+    if (peer) ends.add([&](LateEnd end) { run_->complete(parcel(*peer), end); });
+    for (const int p : peer ? std::span<const int>() : std::span(part_.peers))
+      ends.add([&](LateEnd end) { run_->post(parcel(p), end); });
+  } catch (...) {
+    fail(std::current_exception());
+    wait(ends);
+    throw;
+  }
+  wait(ends);
+  ends.look();
+  return id;
+}
+
+// Whoever waits for NCCL waits for the others: it is their transport that knows whether they are there.
+void SharedRun::finish(std::span<Turn* const> turns) {
+  if (nccl_ == nullptr) return;
+  static const std::string step = "the end of a run over several processes";
+  std::list<Mark> marks;
+  for (Turn* const t : turns) {
+    t->here();
+    Mark& m = marks.emplace_back(t->gpu());
+    m.check(m.record(), "cudaEventRecord", step);
+  }
+  for (Pause pause; !marks.empty(); pause()) {
+    look();
+    look_after_collectives();
+    std::erase_if(marks, [&](const Mark& m) {
+      const Status status = m.status();
+      if (status == not_ready) return false;
+      m.check(status, "cudaEventQuery", step);
+      return true;
+    });
+    for (Turn* const t : turns) t->gpu().throw_if_lost();
+  }
+  Ends sent;
+  try {
+    for (const int peer : part_.peers) sent.add([&](LateEnd end) { run_->post(the_end(peer), end); });
+  } catch (...) {
+    fail(std::current_exception());
+    wait(sent);
+    throw;
+  }
+  wait(sent);
+  wait(others_);
+  sent.look();
+  others_.look();
+}
+
+void SharedRun::fail(const std::exception_ptr& why) noexcept {
+  run_->fail(why);
+  if (nccl_ == nullptr || !collectives_under_way()) return;
+  try {
+    std::rethrow_exception(why);
+  } catch (const Error& e) { give_up_nccl(e.text()); } catch (const std::exception& e) {
+    give_up_nccl(e.what());
+  } catch (...) { give_up_nccl("a run over several processes has failed"); }
+}
+
+}  // namespace shardarray::cuda
