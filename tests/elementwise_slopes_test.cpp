@@ -22,6 +22,23 @@ Array slope_of(const Unary& f, const Array& x) {
 }  // namespace
 
 // JAX's, or the limits of the true ones: an intermediate that is infinite must not show.
+TEST_CASE("elementwise: slopes of x^0 are 0 in every dtype") {
+  for (const sa::DType t :
+       {sa::float16, sa::bfloat16, sa::float32, sa::float64, sa::complex64, sa::complex128}) {
+    CAPTURE(sa::name(t));
+    // The logarithm of smaller complex numbers has no slope that is a number.
+    const bool complex = sa::is_complex(t);
+    const Array at = sa::array({0.0, 1e-5, complex ? 1e-9 : 1e-30, complex ? 1e-12 : 1e-40,
+                                complex ? 1e-15 : 1e-310, 2.0, -2.0})
+                         .astype(t);
+    const Array zeros[] = {sa::zeros(7, t), sa::zeros(7, sa::int32)};
+    for (const Array& zero : zeros) {
+      const Array slope = sa::grad([&](const Array& v) { return sa::sum(sa::real(sa::power(v, zero))); })(at);
+      CHECK(sa::real(slope).astype(sa::float64).to_vector<double>() == std::vector<double>(7, 0));
+    }
+  }
+}
+
 TEST_CASE("elementwise: slopes at 0, at infinities and at large numbers") {
   const double inf = INFINITY;
   for (const sa::DType t : {sa::float32, sa::float64}) {

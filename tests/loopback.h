@@ -71,6 +71,11 @@ class Hub {
     const std::lock_guard lock(mutex_);
     if (++runs_[pair].left == 2) runs_.erase(pair);
   }
+  void look(const Pair& pair) {
+    const std::lock_guard lock(mutex_);
+    if (const auto run = runs_.find(pair); run != runs_.end() && !run->second.failure.empty())
+      throw TransportError(run->second.failure);
+  }
   void fail(const Pair& pair, const std::string& why) {
     std::vector<Half> ended;
     {
@@ -223,6 +228,9 @@ class LoopTransport final : public Transport {
       hub.before_complete(transport.own_);
       hub.put(pairs.at(parcel.peer), (parcel.peer + transport.own_) % transport.processes_, false, parcel,
               ended);
+    }
+    void look() override {
+      for (const auto& [p, pair] : pairs) transport.hub_.look(pair);
     }
     void fail(const std::exception_ptr& why) noexcept override {
       std::string text = "a failure";

@@ -87,11 +87,66 @@ TEST_CASE("threads: gradients of several threads keep to themselves") {
       return elsewhere([&] { return sa::grad([&](const Array& v) { return v * x; })(x); });
     })(two));
   });
-  CHECK(text.find("f32[] was made in a function that another thread differentiates just now, and this is "
+  CHECK(text.find("f32[] depends on a variable by which another thread differentiates just now, and this is "
                   "part of another "
-                  "one that is differentiated: it would be lost to one of the derivatives. Pass its value, "
-                  "or compute both "
-                  "in one thread.") != std::string::npos);
+                  "function that is differentiated: it would be lost to one of the derivatives. Take "
+                  "stop_gradient of it, "
+                  "or compute both in one thread.") != std::string::npos);
+}
+
+TEST_CASE(
+    "threads: what is made in a function that is differentiated and depends on no variable is anybody's") {
+  const auto scaled = sa::jit([](const Array& v) { return v * sa::array({1.0, 2.0, 3.0}); });
+  const auto donating = sa::jit(
+      [](const Array& v) {
+        return v * sa::array({1.0, 2.0, 3.0});
+      },
+      {.donate = sa::Donate::all});
+  const Array three = sa::block_until_ready(sa::ones(3) * 3);
+  static_cast<void>(sa::grad([&](const Array& x) {
+    const Array constant = sa::array({1.0, 2.0, 3.0}), index = sa::array({2, 1, 0}), key = sa::random::key(3),
+                whole = sa::floor(x).astype(sa::int32);
+    const Array r = sa::sum(scaled(x) + donating(x + 0));  // traced here first
+    elsewhere([&] {
+      const auto slope = [&](const std::function<Array(const Array&)>& f) {
+        return sa::grad([&](const Array& v) { return sa::sum(f(v)); })(three).to_vector<float>();
+      };
+      using Slopes = std::vector<float>;
+      CHECK(slope([&](const Array& v) { return scaled(v); }) == Slopes{1, 2, 3});
+      CHECK(slope([&](const Array& v) { return v * constant; }) == Slopes{1, 2, 3});
+      CHECK(slope([&](const Array& v) { return sa::take(v, index) * 2; }) == Slopes{2, 2, 2});
+      CHECK(slope([&](const Array& v) { return v * (whole + 1); }) == Slopes{4, 4, 4});
+      CHECK(slope([&](const Array& v) { return v * sa::stop_gradient(x); }) == Slopes{3, 3, 3});
+      static_cast<void>(slope([&](const Array& v) { return v * sa::random::normal(key, {3}); }));
+      // Nothing is kept for the others' derivative.
+      Array p = sa::block_until_ready(sa::ones(3) * 5), given = p;
+      const Array q = donating(p);
+      CHECK(given.is_deleted());
+      CHECK(slope([&](const Array& v) { return v * q; }) == Slopes{5, 10, 15});
+      return 0;
+    });
+    return r;
+  })(three));
+}
+
+TEST_CASE("threads: one jitted loss is differentiated by many threads, traced by whichever is first") {
+  for (int round = 0; round < rounds(10); round++) {
+    const auto loss = sa::jit([](const Array& v) {
+      return sa::sum(v * v * sa::array({1.0, 2.0, 3.0}) + sa::logsumexp(v) * sa::arange(3.0));
+    });
+    const Array at = sa::array({1.0, 0.5, 0.25});
+    const std::vector<float> want =
+        sa::grad([](const Array& v) {
+          return sa::sum(v * v * sa::array({1.0, 2.0, 3.0}) + sa::logsumexp(v) * sa::arange(3.0));
+        })(at)
+            .to_vector<float>();
+    together([&](int) {
+      for (int k = 0; k < 3; k++) {
+        const auto got = sa::value_and_grad(loss)(at).second.to_vector<float>();
+        for (std::size_t i = 0; i < 3; i++) expect(std::abs(got[i] - want[i]) < 1e-5f, "gradient");
+      }
+    });
+  }
 }
 
 TEST_CASE("threads: gradients of functions that capture one lazy array") {

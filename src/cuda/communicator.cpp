@@ -334,6 +334,11 @@ Communicator* Communicator::of(const Members& members, const Nccl::Id* id, Watch
 void ask_nccl(const std::vector<NcclCall>& calls, const std::string& step, Watched* others) {
   if (!calls.empty()) collectives().ask(nccl(), calls, step, others);
 }
+bool is_under_way(const Communicator& c) {
+  const std::lock_guard lock(collectives().mutex);
+  collectives().look(nccl());
+  return c.under_way_ > 0;
+}
 void give_up_nccl(const std::string& why) {
   const std::lock_guard lock(collectives().mutex);
   collectives().give_up(nccl(), why);

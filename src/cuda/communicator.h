@@ -44,6 +44,7 @@ class Communicator {
 
  private:
   friend class Collectives;
+  friend bool is_under_way(const Communicator& c);
   Communicator(std::vector<Gpu*> gpus, std::vector<int> numbers, int count)
       : gpus_(std::move(gpus)), numbers_(std::move(numbers)), count_(count), ranks_(gpus_.size(), nullptr) {}
   const std::vector<Gpu*> gpus_;    // here
@@ -69,6 +70,8 @@ struct NcclCall {
 /// Asks for the calls of a step, whose name is for messages. Throws DeviceError, and the GPUs are lost; so where `others`, who have a
 /// part in it, will not come.
 void ask_nccl(const std::vector<NcclCall>& calls, const std::string& step, Watched* others = nullptr);
+/// Whether something that it was asked for may not be done yet.
+bool is_under_way(const Communicator& c);
 /// Nothing that is under way will end: all communicators are given up, and their GPUs are lost.
 void give_up_nccl(const std::string& why);
 Nccl::Id new_nccl_id();

@@ -213,29 +213,39 @@ CompletionRef CudaExecutable::run(std::span<void* const> bases, RunReport* repor
                     "one. Please report this.",
                     bases.size(), base_count_));
   if (report != nullptr) report->received = received_;
-  const std::unique_ptr<SharedRun> shared = shared_run();
-  try {
-    if (!stages_.empty()) return asked(bases, shared.get());
-    if (shared) shared->finish({});
-    return nullptr;
-  } catch (...) {
-    if (shared) shared->fail(std::current_exception());
-    throw;
-  }
-}
-
-CompletionRef CudaExecutable::asked(std::span<void* const> bases, SharedRun* shared) const {
+  if (part_) return run_part(bases);
+  if (stages_.empty()) return nullptr;
   print_what_failed();
   count_run();
   const int printed =
       replays_wanted_ ? printed_programs() : 0;  // before the workspace, which is of these or later ones
   if (replays_wanted_ && !is_one_kernel()) {
     const AllTurns turns(gpus_);
-    if (CompletionRef end = asked(turns, bases, nullptr, printed, shared)) return end;
+    if (CompletionRef end = asked(turns, bases, nullptr, printed)) return end;
   }
   const Workspace w = workspace();  // given back when all is asked for: whoever gets it next asks later
   const AllTurns turns(gpus_);
-  return asked(turns, bases, &w, printed, shared);
+  return asked(turns, bases, &w, printed);
+}
+
+// Runs begin in the order in which the GPUs have their turns for them. The others hear of what fails before.
+CompletionRef CudaExecutable::run_part(std::span<void* const> bases) const {
+  print_what_failed();
+  count_run();
+  Workspace w;
+  std::exception_ptr failure;
+  try {
+    w = workspace();
+  } catch (...) { failure = std::current_exception(); }
+  const AllTurns turns(gpus_);
+  const std::unique_ptr<SharedRun> shared = shared_run();
+  if (failure) {
+    if (shared) shared->fail(failure);
+    std::rethrow_exception(failure);
+  }
+  if (!stages_.empty()) return asked(turns, bases, &w, 0, shared.get());
+  if (shared) shared->finish(turns);
+  return nullptr;
 }
 
 // Graphs keep theirs, which are given up where there is none left.

@@ -82,10 +82,10 @@ class CudaExecutable final : public Executable {
   Workspace take_workspace() const;
   Workspace workspace() const;
   Bound bind(Turns turns, std::span<void* const> bases, const Workspace& w) const;
-  CompletionRef asked(std::span<void* const> bases, SharedRun* shared) const;
+  CompletionRef run_part(std::span<void* const> bases) const;
   /// A run and its end. Null `w`: only as a graph that is there already, else null.
   CompletionRef asked(Turns turns, std::span<void* const> bases, const Workspace* w, int printed,
-                      SharedRun* shared) const;
+                      SharedRun* shared = nullptr) const;
   /// Asks for all steps; workspaces serve one run after the other.
   void ask(Turns turns, std::span<void* const> bases, const Bound& bound, const Workspace& w,
            SharedRun* shared = nullptr) const;

@@ -27,13 +27,9 @@ std::shared_ptr<const Program> with_own_sources(const Program& program, const st
 
 std::vector<std::span<const PartBox>> crossings(std::span<const PartBox> boxes, std::size_t step) {
   std::vector<std::span<const PartBox>> groups;
-  std::size_t begin = boxes.size();
-  for (std::size_t k = 0; k <= boxes.size(); k++) {
-    const bool is_one = k < boxes.size() && boxes[k].step == step;
-    const bool goes_on = is_one && begin < k && (!boxes[k].sent || boxes[k - 1].sent);
-    if (begin < k && !goes_on) groups.push_back(boxes.subspan(begin, k - begin));
-    if (is_one && !goes_on) begin = k;
-    if (!is_one) begin = boxes.size();
+  for (std::size_t begin = 0, end; begin < boxes.size(); begin = end) {
+    for (end = begin; end < boxes.size() && boxes[end].exchange == boxes[begin].exchange;) end++;
+    if (boxes[begin].step == step) groups.push_back(boxes.subspan(begin, end - begin));
   }
   return groups;
 }

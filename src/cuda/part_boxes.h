@@ -14,7 +14,7 @@ std::vector<int> devices_of_bases(const Program& program);
 /// The part's program, in which whatever has come from another process is where it lies: on a device here. `is_here`: position -> whether
 /// a device is.
 std::shared_ptr<const Program> with_own_sources(const Program& program, const std::vector<bool>& is_here);
-/// The boxes that move before step `step`, in groups that move at once: what is sent may be what was received before.
+/// The boxes that move before step `step`, those of each exchange at once, one after the other: no exchange waits for a later one.
 std::vector<std::span<const PartBox>> crossings(std::span<const PartBox> boxes, std::size_t step);
 
 }  // namespace shardarray::cuda

@@ -101,11 +101,11 @@ SeenGpus seen(MemoryLimit limit, bool has_others) {
   return s;
 }
 /// Of all processes; of one that can use none with the reason.
-std::vector<SeenGpus> seen_by_all(Processes* others, MemoryLimit limit) {
-  if (others == nullptr) return {seen(limit, false)};
+std::vector<SeenGpus> seen_by_all(Processes* others) {
+  if (others == nullptr) return {seen(memory_limit(), false)};
   SeenGpus own;
   try {
-    own = seen(limit, true);
+    own = seen(memory_limit(), true);
   } catch (const DeviceError& e) { own.failure = e.text(); }
   std::vector<SeenGpus> all;
   for (const std::string& text : others->all_gather("devices of cuda", to_text(own)))
@@ -114,8 +114,8 @@ std::vector<SeenGpus> seen_by_all(Processes* others, MemoryLimit limit) {
 }
 
 std::unique_ptr<Backend> make_backend(HostBackend host, Processes* others) {
-  const MemoryLimit limit = memory_limit();
-  return std::make_unique<CudaBackend>(deal_out(seen_by_all(others, limit)), limit, host, others);
+  UsedGpus used = deal_out(seen_by_all(others));
+  return std::make_unique<CudaBackend>(std::move(used), memory_limit(), host, others);
 }
 
 }  // namespace

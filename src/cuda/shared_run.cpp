@@ -9,12 +9,6 @@
 #include "shardarray/error.h"
 
 namespace shardarray::cuda {
-namespace {
-
-Parcel the_end(int peer) { return {peer, parcel_of_the_end, nullptr, 0, -1, "the end of a run"}; }
-
-}  // namespace
-
 void Ends::end_late(int, std::exception_ptr failure) {
   if (failure && !has_failure_.exchange(true)) {
     failure_ = std::move(failure);
@@ -28,28 +22,20 @@ void Ends::look() const {
 }
 
 SharedRun::SharedRun(CudaBackend& backend, const LocalPart& part, SharedRun* caller)
-    : part_(part), caller_(caller), run_(backend.transport().begin(part.peers, part.fingerprint)) {
-  if (caller_ != nullptr) nccl_ = caller_->nccl_;
-  if (caller_ != nullptr || !backend.has_nccl_between()) return;
+    : part_(part), run_(backend.transport().begin(part.peers, part.fingerprint)) {
+  if (caller != nullptr) nccl_ = caller->nccl_;
+  if (caller != nullptr || !backend.has_nccl_between()) return;
   try {
-    for (const int peer : part.peers) others_.add([&](LateEnd end) { run_->complete(the_end(peer), end); });
     nccl_ = &backend.between(part.peers, *this);
   } catch (...) {
     fail(std::current_exception());
-    wait(others_);
     throw;
   }
 }
 
-SharedRun::~SharedRun() {
-  if (!others_.have_ended()) fail(std::make_exception_ptr(Error("a run has not come to its end")));
-  wait(others_);
-}
-
 void SharedRun::look() {
-  if (caller_ != nullptr) return caller_->look();
   run_->advance();
-  others_.look();
+  run_->look();
 }
 
 void SharedRun::wait(const Ends& ends) {
@@ -98,23 +84,11 @@ void SharedRun::finish(std::span<Turn* const> turns) {
     });
     for (Turn* const t : turns) t->gpu().throw_if_lost();
   }
-  Ends sent;
-  try {
-    for (const int peer : part_.peers) sent.add([&](LateEnd end) { run_->post(the_end(peer), end); });
-  } catch (...) {
-    fail(std::current_exception());
-    wait(sent);
-    throw;
-  }
-  wait(sent);
-  wait(others_);
-  sent.look();
-  others_.look();
 }
 
 void SharedRun::fail(const std::exception_ptr& why) noexcept {
   run_->fail(why);
-  if (nccl_ == nullptr || !collectives_under_way()) return;
+  if (nccl_ == nullptr || nccl_->communicator == nullptr || !is_under_way(*nccl_->communicator)) return;
   try {
     std::rethrow_exception(why);
   } catch (const Error& e) { give_up_nccl(e.text()); } catch (const std::exception& e) {

@@ -46,9 +46,6 @@ class SharedRun final : public Watched {
   SharedRun(CudaBackend& backend, const LocalPart& part, SharedRun* caller);
   SharedRun(const SharedRun&) = delete;
   SharedRun& operator=(const SharedRun&) = delete;
-  /// What was asked for ends first: soon, where the run has not come to its end.
-  ~SharedRun();
-
   TransportRun& transport() { return *run_; }
   /// Null: boxes go by way of the host's memory.
   const BetweenProcesses* nccl() const { return nccl_; }
@@ -57,17 +54,15 @@ class SharedRun final : public Watched {
   /// Throws what another process has failed with.
   void look() override;
   void wait(const Ends& ends);
-  /// All is asked for: by NCCL it returns when it is done here and everywhere.
+  /// All is asked for: by NCCL it returns when it is done here.
   void finish(std::span<Turn* const> turns);
   /// It has failed here: the others hear why, and what NCCL has under way is given up.
   void fail(const std::exception_ptr& why) noexcept;
 
  private:
   const LocalPart& part_;
-  SharedRun* const caller_;
   std::unique_ptr<TransportRun> run_;
   const BetweenProcesses* nccl_ = nullptr;
-  Ends others_;  // of the others' ends, where NCCL does what nobody waits for here
 };
 
 }  // namespace shardarray::cuda

@@ -450,7 +450,9 @@ static void run_effects(const JitEntry& e, std::span<const ValueRef> values, con
 static bool is_differentiated(const JitEntry& e, const JitCall& call) {
   if (!trace_state().gradients.empty()) return true;
   if (!others_differentiate()) return false;
-  const auto is = [](const Array& a) { return shardarray::is_differentiated(*a.node()); };
+  const auto is = [](const Array& a) {
+    return is_inexact(a.dtype()) && shardarray::is_differentiated(*a.node());
+  };
   return std::ranges::any_of(call.leaves, is) || std::ranges::any_of(e.captured, is);
 }
 

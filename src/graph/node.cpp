@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <new>
+#include <string_view>
 
 #include "base/block_pool.h"
 #include "base/hash.h"
@@ -75,6 +76,15 @@ static std::uint32_t kilobytes_of(const Type& t) {
   return static_cast<std::uint32_t>(std::min<std::int64_t>(bytes >> 10, ~0u));
 }
 
+static bool has_slope(const Array& a) {
+  return a.has_value() && is_inexact(a.node()->out()[a.index()].type.dtype);
+}
+// Whether a derivative may come through: of whole numbers, bools and keys none does.
+static bool carries_slopes(const Op* op, std::span<const Type> outputs) {
+  return std::ranges::any_of(outputs, [](const Type& t) { return is_inexact(t.dtype); }) &&
+         std::string_view(op->name) != "stop_gradient";
+}
+
 template <class A>
 Node* Node::make(const Op* op, std::span<A> inputs, std::span<const Type> outputs, AttrsRef attrs,
                  Where where) {
@@ -83,9 +93,16 @@ Node* Node::make(const Op* op, std::span<A> inputs, std::span<const Type> output
     for (const Type& t : outputs) check_type(t, op->name);
   const TraceState& state = trace_state();
   std::uint64_t gradient = state.gradients.empty() ? 0 : state.gradients.front();
-  if (others_differentiate())
+  std::uint64_t variable = 0;
+  for (const Array& a : inputs) {  // its own gradient's, else the youngest one's
+    const std::uint64_t v = has_slope(a) ? a.node()->variable : 0;
+    if (v == 0 || variable == v || (variable != 0 && variable == gradient)) continue;
+    variable = v == gradient ? v : std::max(variable, v);
+  }
+  if (variable != 0 && !carries_slopes(op, outputs)) variable = 0;
+  if (variable != 0 && others_differentiate())
     for (const Array& a : inputs)
-      if (a.has_value()) gradient = joined_gradient(gradient, *a.node(), current_function(op->name));
+      if (has_slope(a)) gradient = joined_gradient(gradient, *a.node(), current_function(op->name));
   const std::size_t bytes = sizeof(Node) + outputs.size() * sizeof(Output) + inputs.size() * sizeof(Array);
   Node* n = new (take_block(bytes)) Node;
   n->bytes_ = static_cast<std::uint32_t>(bytes);
@@ -96,6 +113,7 @@ Node* Node::make(const Op* op, std::span<A> inputs, std::span<const Type> output
   n->seq = next_sequence();
   n->trace = state.current();
   n->gradient = gradient;
+  n->variable = variable;
   n->attrs_ = std::move(attrs);
   n->output_count_ = static_cast<std::uint32_t>(outputs.size());
   for (std::size_t k = 0; k < outputs.size(); k++)

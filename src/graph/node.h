@@ -97,6 +97,7 @@ class Node {
   std::uint64_t seq;       ///< nothing older than a node can depend on it
   std::uint64_t trace;     ///< the trace it was recorded in; 0: none
   std::uint64_t gradient;  ///< the outermost gradient that was open on its thread; 0: none
+  std::uint64_t variable;  ///< the name of an outermost gradient of which a variable is below it; 0: of none
   AttrsRef attrs_;
 
   const Attrs& attrs() const;

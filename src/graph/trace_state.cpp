@@ -70,11 +70,11 @@ bool others_differentiate() {
 
 std::uint64_t foreign_gradient(const Node& n) {
   const auto& mine = trace_state().gradients;
-  if (n.gradient == 0 || (!mine.empty() && n.gradient == mine.front())) return 0;
+  if (n.variable == 0 || (!mine.empty() && n.variable == mine.front())) return 0;
   OpenGradients& all = open_gradients();
   const std::lock_guard lock(all.mutex);
-  const OpenGradients::Entry* const e = all.find(n.gradient);
-  return e != nullptr && e->open ? n.gradient : 0;
+  const OpenGradients::Entry* const e = all.find(n.variable);
+  return e != nullptr && e->open ? n.variable : 0;
 }
 
 bool is_differentiated(const Node& n) {
@@ -86,11 +86,11 @@ std::uint64_t joined_gradient(std::uint64_t gradient, const Node& n, const char*
   if (foreign == 0 || foreign == gradient) return gradient;
   if (gradient == 0) return foreign;
   throw TraceError(
-      fmt::format("{}: {} was made in a function that another thread differentiates just now, and this is "
+      fmt::format("{}: {} depends on a variable by which another thread differentiates just now, and this is "
                   "part of another "
-                  "one that is differentiated: it would be lost to one of the derivatives. Pass its value, "
-                  "or compute both "
-                  "in one thread.",
+                  "function that is differentiated: it would be lost to one of the derivatives. Take "
+                  "stop_gradient of it, or "
+                  "compute both in one thread.",
                   function, to_string(n.out()[0].type)));
 }
 

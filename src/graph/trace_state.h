@@ -54,7 +54,7 @@ class OpenGradient {
 };
 /// Whether another thread has an open gradient.
 bool others_differentiate();
-/// The name of the one in which the node was recorded; 0: none that is open.
+/// The name of the one of which a variable is below the node; 0: none that is open.
 std::uint64_t foreign_gradient(const Node& n);
 /// Whether a derivative may be asked for of what this thread makes of the node now.
 bool is_differentiated(const Node& n);

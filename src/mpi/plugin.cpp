@@ -19,6 +19,7 @@ class MpiRun final : public TransportRun {
   void post(const Parcel& parcel, LateEnd ended) override { progress_.ask(run_, true, parcel, ended); }
   void complete(const Parcel& parcel, LateEnd ended) override { progress_.ask(run_, false, parcel, ended); }
   void advance() noexcept override { progress_.advance(); }
+  void look() override { progress_.need_link(); }
   void fail(const std::exception_ptr& why) noexcept override {
     try {
       std::rethrow_exception(why);

@@ -25,7 +25,8 @@ constexpr std::uint64_t tags_of_a_run = std::uint64_t{1} << 18;
 
 constexpr std::int64_t most_gathered = std::numeric_limits<int>::max();
 constexpr const char* over =
-    "processes: this process is at its end and has left the others. Compute with them before the program ends.";
+    "processes: this process is at its end and has left the others. Compute with them before the program "
+    "ends.";
 
 std::atomic<bool> wants_print{false};
 

@@ -51,6 +51,8 @@ class Progress {
   void leave(const std::shared_ptr<const SharedRun>& run);
   /// Does what the thread does, if it does not do it now.
   void advance() noexcept;
+  /// Throws where the others cannot be reached any more.
+  void need_link() const;
   /// Something here has failed.
   void fail(const std::string& why);
   std::vector<std::string> all_gather(const std::string& what, const std::string& mine);
@@ -124,7 +126,6 @@ class Progress {
   void get_stuck(const std::exception& e);
   void fail_all(const std::string& text, bool tell_others);
   void need_peers();
-  void need_link() const;
   void leave_mpi();
   void print_waiting() const;
   std::string described(const Box& box) const;

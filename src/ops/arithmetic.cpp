@@ -75,18 +75,19 @@ static void emit_pow(ScalarArgs& s) {
   s.out[0] = result;
 }
 
-// d/dx = y x^(y-1), of x^0 also where 1 / x is infinite; d/dy = log(x) x^y, with log(1) where x = 0.
+// d/dx = y x^(y-1), of x^0 also where 1 / x is infinite (of complex x: everywhere); d/dy = log(x) x^y, with log(1) where x = 0.
 static Arrays pow_jvp(const JvpArgs& v) {
   const Array &x = v.in[0], &y = v.in[1], one = primitive::like(x, 1);
   Array t;
   if (v.tangents[0].has_value()) {
-    const double tiny = x.dtype() == DType::float64 ? DBL_MIN : FLT_MIN;
-    const Array no_power = primitive::binary(op_eq, y, primitive::like(y, 0));
-    const Array steep = is_floating(x.dtype())
-                            ? primitive::binary(op_lt, primitive::unary(op_abs, x), primitive::like(x, tiny))
-                            : primitive::binary(op_eq, x, primitive::like(x, 0));
-    const Array less =
-        primitive::select(primitive::binary(op_and, no_power, steep), one, primitive::sub(y, one));
+    Array no_power = primitive::binary(op_eq, y, primitive::like(y, 0));
+    if (is_floating(x.dtype())) {
+      const DType d = x.dtype();
+      const double least = d == DType::float64 ? DBL_MIN : d == DType::float16 ? 0x1p-14 : FLT_MIN;
+      const Array steep = primitive::binary(op_lt, primitive::unary(op_abs, x), primitive::like(x, least));
+      no_power = primitive::binary(op_and, no_power, steep);
+    }
+    const Array less = primitive::select(no_power, one, primitive::sub(y, one));
     t = primitive::mul(v.tangents[0], primitive::mul(y, primitive::binary(op_pow, x, less)));
   }
   if (v.tangents[1].has_value()) {

@@ -135,6 +135,7 @@ class Splitter {
     sent_.clear();
     received_.clear();
     parcels_.clear();
+    exchange_++;
     find_bundles(x);
     for (const Exchange::Item& item : x.items) {
       Exchange::Item to = item;
@@ -147,6 +148,7 @@ class Splitter {
     for (auto* const boxes : {&sent_, &received_})
       for (PartBox& b : *boxes) {
         b.step = mine_.steps.size();
+        b.exchange = exchange_;
         part_.boxes.push_back(b);
       }
     put(std::move(own));
@@ -298,6 +300,7 @@ class Splitter {
   std::map<std::pair<int, int>, std::uint64_t> next_tags_;  // from a process, to another
   Exchange packs_;                                          // what the step packs before it sends
   std::vector<std::uint64_t> used_;                         // device -> bytes of the step's parcels there
+  std::size_t exchange_ = 0;                                // steps up to now
   std::vector<PartBox> sent_, received_;
   std::map<std::pair<int, int>, Bundle> bundles_;  // of the step, from a process, to another
   /// What of a device's memory goes where (-1: stays) -> where it then is, within a step.

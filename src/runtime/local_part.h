@@ -13,7 +13,8 @@ namespace shardarray {
 /// A box that every run sends to another process or receives from there.
 struct PartBox {
   std::size_t step = 0;  ///< of the part's program, before which it moves; later boxes have no earlier one
-  bool sent = false;     ///< else received
+  std::size_t exchange = 0;  ///< of the whole program; those of one move at once, first what is sent
+  bool sent = false;         ///< else received
   int peer = 0;
   int memory = 0;  ///< Device::memory of the device there
   std::uint64_t tag = 0;
@@ -25,8 +26,8 @@ struct PartBox {
   Where where = {};
 };
 
-/// Tags that no box has: what a backend tells those of other processes before the first one, and at the end.
-inline constexpr std::uint64_t parcel_of_the_begin = 0, parcel_of_the_end = 1, first_box_tag = 2;
+/// The tag that no box has: of what a backend tells those of other processes before the first one.
+inline constexpr std::uint64_t parcel_of_the_begin = 0, first_box_tag = 1;
 
 struct LocalPart {
   /// The whole program's bases, of which this process has those of its own devices and instances: ports list only these, steps

@@ -19,20 +19,40 @@
 namespace shardarray {
 namespace {
 
-/// A plug-in that is missing has no devices.
+/// A plug-in that is missing has no devices. The others wait for what this process has of them.
 std::unique_ptr<Backend> make_cuda_backend() {
+  Processes* const all = other_processes();
+  const BackendPlugin* plugin = nullptr;
   try {
-    return static_cast<const BackendPlugin&>(open_plugin(plugin_path("cuda"), "cuda", "an NVIDIA driver"))
-        .make([]() -> Backend& { return backend("cpu"); }, other_processes());
+    plugin = static_cast<const BackendPlugin*>(&open_plugin(plugin_path("cuda"), "cuda", "an NVIDIA driver"));
+  } catch (const CompileError& e) {
+    if (all != nullptr) all->all_gather("devices of cuda", e.text());
+    throw DeviceError(e.text());
+  }
+  try {
+    return plugin->make([]() -> Backend& { return backend("cpu"); }, all);
   } catch (const CompileError& e) { throw DeviceError(e.text()); }
 }
 
+std::atomic<bool> gpus_everywhere{false};  // each process would choose them
+
+bool finds_gpus();
+
 /// Of all processes that this one was started with.
 std::unique_ptr<Backend> make_cpu_of_processes() {
+  const bool finds = finds_gpus();  // before their number is fixed
   const int own = cpu_device_count();
   Processes* const all = other_processes();
   if (all == nullptr) return make_cpu_backend(own);
-  return make_cpu_backend(own, &all->transport(), devices_of_processes(*all, "cpu", own));
+  std::vector<int> counts;
+  bool everywhere = true;
+  for (const std::string& said :
+       all->all_gather("devices of cpu", fmt::format("{} {}", own, finds ? 1 : 0))) {
+    counts.push_back(std::stoi(said));
+    everywhere &= said.ends_with(" 1");
+  }
+  gpus_everywhere = everywhere;
+  return make_cpu_backend(own, &all->transport(), devices_of_processes("cpu", counts));
 }
 
 /// A backend in use. Never changed and never destroyed, so that every evaluation reads it without a lock.
@@ -189,9 +209,22 @@ bool driver_may_show_gpus() {
   return status != ok || count_devices(&count) != ok || count > 0;
 }
 
+/// Whether the default would be GPUs, as far as this process is concerned.
+bool finds_gpus() {
+  const char* const said = std::getenv("SHARDARRAY_PLATFORM");
+  return (said == nullptr || *said == 0) && !cpu_devices_were_set() && driver_may_show_gpus();
+}
+
 std::string found_platform() {
-  if (cpu_devices_were_set() || !driver_may_show_gpus()) return "cpu";
+  if (!finds_gpus()) return "cpu";
   try {
+    if (other_processes() != nullptr) {
+      backend("devices", "cpu");  // by which they hear of each other
+      if (!gpus_everywhere)
+        throw DeviceError(
+            "devices: this process finds a GPU and another one does not, or has said that it wants CPU "
+            "devices.");
+    }
     backend("devices", "cuda");
     gpu_found = true;
     return "cuda";

@@ -139,12 +139,10 @@ std::vector<std::string> gather_texts(Processes& all, const std::string& what, c
   return r;
 }
 
-std::vector<Device> devices_of_processes(Processes& all, const char* platform, int own) {
+std::vector<Device> devices_of_processes(const char* platform, std::span<const int> counts) {
   std::vector<Device> devices;
-  const std::vector<std::string> counts =
-      all.all_gather(fmt::format("devices of {}", platform), std::to_string(own));
   for (std::size_t p = 0; p < counts.size(); p++)
-    for (int k = 0; k < std::stoi(counts[p]); k++) {
+    for (int k = 0; k < counts[p]; k++) {
       Device d;
       d.id = static_cast<int>(devices.size());
       d.platform = d.kind = platform;

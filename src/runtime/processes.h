@@ -1,6 +1,7 @@
 // The processes of one program that a launcher has started several times: which one this is, and what they tell each other.
 // A plug-in joins them (src/mpi): it is opened where a launcher's environment is found, and nowhere else.
 #pragma once
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,7 @@ struct ProcessesPlugin : Plugin {
 /// not join: at every call, since MPI starts once.
 Processes* other_processes();
 
-/// Every process has so many devices of this platform: all of them, numbered through. All processes ask.
-std::vector<Device> devices_of_processes(Processes& all, const char* platform, int own);
+/// Process k has counts[k] devices of this platform: all of them, numbered through.
+std::vector<Device> devices_of_processes(const char* platform, std::span<const int> counts);
 
 }  // namespace shardarray

@@ -36,6 +36,8 @@ class TransportRun {
   virtual void complete(const Parcel& parcel, LateEnd ended) = 0;
   /// Moves on what is on its way, unless another thread does just now: of a thread that waits for it.
   virtual void advance() noexcept {}
+  /// Throws what the run has failed with: of who waits for something else.
+  virtual void look() {}
   /// The run failed in this process: its peers hear why, and all that is asked for, now and later, ends soon.
   virtual void fail(const std::exception_ptr& why) noexcept = 0;
 };

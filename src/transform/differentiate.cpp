@@ -64,6 +64,8 @@ Differentiation::Differentiation(std::span<const Array> primals, const char* fun
   state_->open.emplace(state_->oldest);
   for (const Array& a : primals)  // a variable of its own: two renamings of one array cannot be confused
     state_->variables.push_back(a.has_value() ? record(op_identity, {a}) : Array());
+  for (const Array& v : state_->variables)
+    if (v.has_value() && is_inexact(v.dtype())) v.node()->variable = state_->open->outermost();
 }
 Differentiation::~Differentiation() { state_->close(); }
 

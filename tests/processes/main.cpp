@@ -306,6 +306,17 @@ int other_devices() {
   return 0;
 }
 
+/// The default platform, on which all compute.
+int found() {
+  const auto all = sa::devices();
+  const sa::Mesh mesh({{static_cast<std::int64_t>(all.size())}, all}, {"x"});
+  const Array x = sa::device_put(sa::arange(16.0), sa::NamedSharding(mesh, P("x")));
+  const double sum = sa::jit([](const Array& v) { return sa::sum(v); })(x).item<double>();
+  std::printf("process %d of %d: %s, the sum is %g\n", sa::process_index(), sa::process_count(),
+              all[0].platform.c_str(), sum);
+  return 0;
+}
+
 /// The machine of one of them has none.
 int no_gpu() {
   try {
@@ -437,9 +448,13 @@ int main(int argc, char** argv) {
   const char* const rank = std::getenv("OMPI_COMM_WORLD_RANK");
   if (word == "never_joins" && rank != nullptr && std::string(rank) == "1")
     std::this_thread::sleep_for(std::chrono::seconds(60));
+  if (const char* const gpus = std::getenv("SHARDARRAY_TEST_GPUS");
+      gpus != nullptr && std::string(rank) == "1")
+    setenv("SHARDARRAY_FAKE_GPUS", gpus, 1);
   if (word == "no_gpu" && rank != nullptr && std::string(rank) == "1") setenv("SHARDARRAY_FAKE_GPUS", "0", 1);
   try {
     if (word == "no_gpu") return no_gpu();
+    if (word == "found") return found();
     if (word == "programs") return programs();
     if (word == "save") return save_checkpoint();
     if (word == "restore") return restore_checkpoints();
