@@ -38,6 +38,27 @@ Number at(const Array& m, std::int64_t i, std::int64_t j) { return m[i][j].item<
 
 }  // namespace
 
+TEST_CASE("complex: x^y has the slopes x^y log(x) and y x^(y-1), at y = 0 too") {
+  const std::vector<C> bases = {{2, 0}, {-1, 0.5f}, {0.25f, -3}, {1e-3f, 1e-3f}},
+                       exponents = {{0, 0}, {1, 0}, {0, 1}, {-2, 0.5f}};
+  for (const C& x : bases)
+    for (const C& y : exponents) {
+      CAPTURE(x);
+      CAPTURE(y);
+      const auto slope = [](const auto& f, C at) {
+        return Number(sa::jvp(f, Array(at), Array(C(1, 0))).second.template item<C>());
+      };
+      const Number in_y = slope([&](const Array&v) { return sa::power(Array(x), v); }, y),
+                   in_x = slope([&](const Array&v) { return sa::power(v, Array(y)); }, x);
+      const Number want_y = std::pow(Number(x), Number(y)) * std::log(Number(x)),
+                   want_x = Number(y) * std::pow(Number(x), Number(y) - 1.0);
+      CHECK(std::abs(in_y - want_y) <= 1e-5 * std::abs(want_y) + 1e-7);
+      CHECK(std::abs(in_x - want_x) <= 1e-5 * std::abs(want_x) + 1e-7);
+    }
+  CHECK(sa::power(sa::array(std::vector<C>{{0, 0}, {infinity, 0}, {-2, -1}}), sa::zeros(3, sa::complex64))
+            .to_vector<C>() == std::vector<C>(3, C(1, 0)));
+}
+
 TEST_CASE("complex: logsumexp is a logarithm, of the principal branch") {
   const std::vector<std::vector<C>> all = {{{0, 10}},
                                            {{1, 10}, {1, -2}},

@@ -172,13 +172,15 @@ Complex logistic(const Complex& z) {
 Complex atan2(const Complex& y, const Complex& x) {
   return times_minus_i(log((x + times_i(y)) / sqrt(x * x + y * y)));
 }
-// 0 to the power 0 is 1, to any other one 0.
+// 0 to the power 0 is 1, to any other one 0. Of other bases the power 0 has the slopes of its neighbours.
 Complex pow(const Complex& base, const Complex& exponent) {
   const Array zero = primitive::like(base.re, 0);
   const Array origin = primitive::binary(op_and, is_zero(base.re), is_zero(base.im)),
               none = primitive::binary(op_and, is_zero(exponent.re), is_zero(exponent.im));
   const Complex some(primitive::select(origin, one(base.re), base.re), base.im);
-  return chosen(none, {one(zero), zero}, chosen(origin, {zero, zero}, exp(exponent * log(some))));
+  const Complex power = chosen(origin, {zero, zero}, exp(exponent * log(some)));
+  const Complex value = chosen(none, {one(zero), zero}, power);
+  return {primitive::with_slope_of(value.re, power.re), primitive::with_slope_of(value.im, power.im)};
 }
 
 }  // namespace shardarray::complex_ops

@@ -116,6 +116,7 @@ const Made& use_backend(Registry& r, const std::string& name, Backend* b, std::v
   if (spans_processes(known)) others_known = true;
   std::vector<int> local;
   int next = 0;
+  local.reserve(known.size());
   for (const Device& d : known) local.push_back(d.process_index == process_index() ? next++ : -1);
   const Made* const made = new Made{name,
                                     b,
