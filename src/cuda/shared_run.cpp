@@ -1,7 +1,5 @@
 #include "cuda/shared_run.h"
 
-#include <fmt/format.h>
-
 #include <list>
 #include <utility>
 
@@ -9,6 +7,7 @@
 #include "shardarray/error.h"
 
 namespace shardarray::cuda {
+
 void Ends::end_late(int, std::exception_ptr failure) {
   if (failure && !has_failure_.exchange(true)) {
     failure_ = std::move(failure);

@@ -95,8 +95,8 @@ Node* Node::make(const Op* op, std::span<A> inputs, std::span<const Type> output
   std::uint64_t gradient = state.gradients.empty() ? 0 : state.gradients.front();
   std::uint64_t variable = 0;
   for (const Array& a : inputs) {  // its own gradient's, else the youngest one's
-    const std::uint64_t v = has_slope(a) ? a.node()->variable : 0;
-    if (v == 0 || variable == v || (variable != 0 && variable == gradient)) continue;
+    const std::uint64_t v = a.has_value() ? a.node()->variable : 0;
+    if (v == 0 || variable == v || (variable != 0 && variable == gradient) || !has_slope(a)) continue;
     variable = v == gradient ? v : std::max(variable, v);
   }
   if (variable != 0 && !carries_slopes(op, outputs)) variable = 0;

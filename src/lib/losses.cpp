@@ -51,10 +51,7 @@ Array softmax_cross_entropy_with_integer_labels(const Array& logits, const Array
                     "dimension. Correct them.",
                     function, to_string(t), to_string(of_labels)));
   // A comparison instead of a gather: it fuses, and shards in every dimension.
-  const bool fits = itemsize(of_labels.dtype) >= 4;  // narrow ones may not hold all classes
-  const Array rows = fits ? labels : primitive::cast(labels, api::position_type({t.shape.back()}));
-  const Array classes = primitive::iota(t.shape, t.shape.size() - 1, rows.dtype());
-  const Array chosen = equal(classes, expand_dims(rows, -1));
+  const Array chosen = one_hot(labels, t.shape.back(), DType::bool_);
   const Array log_likelihood = sum(where(chosen, log_softmax(logits), 0.0), -1);
   return where(any(chosen, -1), -log_likelihood, std::numeric_limits<double>::quiet_NaN());
 }

@@ -40,9 +40,9 @@ bool finds_gpus();
 
 /// Of all processes that this one was started with.
 std::unique_ptr<Backend> make_cpu_of_processes() {
-  const bool finds = finds_gpus();  // before their number is fixed
-  const int own = cpu_device_count();
   Processes* const all = other_processes();
+  const bool finds = all != nullptr && finds_gpus();  // before the number of devices is fixed
+  const int own = cpu_device_count();
   if (all == nullptr) return make_cpu_backend(own);
   std::vector<int> counts;
   bool everywhere = true;

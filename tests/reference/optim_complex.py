@@ -11,6 +11,8 @@ import jaxlib
 import numpy as np
 import optax as o
 
+from optax_updates import updates_of
+
 PATH = pathlib.Path(__file__).parents[1] / "data" / "optim_complex.json"
 STEPS = 6
 random = np.random.default_rng(32)
@@ -32,17 +34,6 @@ def parts(x):  # the shortest digits
 
 def flat(t):
     return [v for x in jax.tree.leaves(t) for v in parts(x)]
-
-
-def updates_of(optimizer):
-    p, rows = PARAMS, []
-    state = optimizer.init(p)
-    update = jax.jit(optimizer.update)
-    for g in GRADS:
-        u, state = update(g, state, p)
-        p = o.apply_updates(p, u)
-        rows.append(flat(u))
-    return rows
 
 
 OPTIMIZERS = {
@@ -72,12 +63,7 @@ OPTIMIZERS = {
     "scale_by_param_block_rms": o.scale_by_param_block_rms(0.8),
     "scale_by_trust_ratio": o.scale_by_trust_ratio(min_norm=0.5, trust_coefficient=0.3, eps=0.1),
 }
-rows = {}
-for name, optimizer in OPTIMIZERS.items():
-    try:
-        rows[name] = updates_of(optimizer)
-    except Exception as e:  # optax has no such thing of complex numbers
-        print(name, type(e).__name__, str(e)[:100])
+rows = {name: updates_of(optimizer, PARAMS, GRADS, flat) for name, optimizer in OPTIMIZERS.items()}
 data = {
     "versions": {m.__name__: m.__version__ for m in (jax, jaxlib, np, o)},
     "params": {k: parts(v) for k, v in PARAMS.items()},

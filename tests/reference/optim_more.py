@@ -11,6 +11,8 @@ import jaxlib
 import numpy as np
 import optax
 
+from optax_updates import updates_of
+
 PATH = pathlib.Path(__file__).parents[1] / "data" / "optim_more.json"
 STEPS = 10
 random = np.random.default_rng(31)
@@ -36,18 +38,6 @@ def packed(x):
     x = np.asarray(x)
     data = [str(v) if not np.isfinite(v) else float(v) for v in x.astype(np.float64).ravel()]
     return {"dtype": x.dtype.name, "shape": list(x.shape), "data": data}
-
-
-# The gradients do not depend on the parameters: rounding does not add up from step to step.
-def updates_of(optimizer):
-    p, rows = PARAMS, []
-    state = optimizer.init(p)
-    update = jax.jit(optimizer.update)
-    for g in GRADS:
-        u, state = update(g, state, p)
-        p = optax.apply_updates(p, u)
-        rows.append(flat(u))
-    return rows
 
 
 def lookahead_of(optimizer):
@@ -189,7 +179,7 @@ data = {
     "versions": {m.__name__: m.__version__ for m in (jax, jaxlib, np, optax)},
     "params": {k: packed(v) for k, v in PARAMS.items()},
     "grads": {k: packed(np.stack([g[k] for g in GRADS])) for k in SHAPES},
-    "optimizers": {k: updates_of(v) for k, v in OPTIMIZERS.items()},
+    "optimizers": {k: updates_of(v, PARAMS, GRADS, flat) for k, v in OPTIMIZERS.items()},
     "lookaheads": {k: lookahead_of(v) for k, v in LOOKAHEADS.items()},
     "schedules": {k: packed(np.asarray([float(f(jnp.int32(t))) for t in range(32)], "float32")) for k, f in SCHEDULES.items()},
     "losses": {k: loss(*v) for k, v in LOSSES.items()},
