@@ -6,6 +6,7 @@
 #include "op_data.h"
 #include "platform_programs.h"
 #include "runtime/arena.h"
+#include "scale.h"
 #include "shardarray/shardarray.h"
 
 namespace gathers_test {
@@ -120,10 +121,14 @@ std::optional<std::int64_t> steps_of(const sa::Program& program) {
   return calls ? std::nullopt : std::optional(*std::max_element(count.begin(), count.end()));
 }
 
-/// Explained as run, and its results.
+/// The results, and where nothing is donated: explained as run.
 Arrays run(const Use& u, const Array& cut, const Array& whole, const sa::Sharding& made,
            const sa::Sharding& to, bool donate) {
   const auto f = sa::jit([&](const Array& v, const Array& w) { return u.f(v, w, made, to); });
+  if (donate) {
+    Array given = sa::device_put(whole * 1, to);
+    return f(cut, std::move(given));
+  }
   const sa::Explanation e = sa::explain(f, cut, whole);
   const auto prepared = program_test::prepare(f, cut, whole);
   const auto told = e.transfers();
@@ -132,9 +137,7 @@ Arrays run(const Use& u, const Array& cut, const Array& whole, const sa::Shardin
   if (const auto steps = steps_of(prepared.program())) CHECK(e.steps_per_device == *steps);
   for (std::size_t k = 0; k < std::min(told.size(), moved.size()); k++)
     CHECK(told[k].moved_bytes == moved[k].moved_bytes);
-  if (!donate) return f(cut, whole);
-  Array given = sa::device_put(whole * 1, to);
-  return f(cut, std::move(given));
+  return f(cut, whole);
 }
 
 }  // namespace
@@ -147,6 +150,7 @@ TEST_CASE("gathers: of what is made where it is gathered, the values of one devi
                     P("x", "y"), P(sa::none, "y")},
           gathered[] = {P(), P("x"), P("y"), P(sa::none, "x")};
   const sa::Sharding one = sa::SingleDeviceSharding(sa::devices()[0]);
+  sa::testing::LeftOut left_out(11);
   for (const bool shared : {true, false})
     for (const sa::Shape& shape : {sa::Shape{64, 16}, {16, 16}, {10, 32}, {3, 16}, {1, 64}}) {
       sa::set_share_replicas(shared);
@@ -156,6 +160,7 @@ TEST_CASE("gathers: of what is made where it is gathered, the values of one devi
         for (std::size_t a = 0; a < std::size(cuts); a++)
           for (std::size_t b = 0; b < std::size(gathered); b++)
             for (const bool donate : {false, true}) {
+              if (left_out()) continue;
               CAPTURE(std::string(u.name));
               CAPTURE(shared);
               CAPTURE(sa::to_string(shape));

@@ -339,8 +339,8 @@ class ShardingCases {
 
  private:
   // What is propagated and planned is the same on every platform.
-  const std::size_t most_mixes_ =
-      (full_scale() ? 150u : 8u) / (devices()[0].platform == "cpu" && !is_sanitized() ? 1 : 4);
+  const bool is_slow_ = devices()[0].platform != "cpu" || is_sanitized();
+  const std::size_t most_mixes_ = full_scale() ? (is_slow_ ? 37 : 150) : (is_slow_ ? 2 : 3);
 
   // Every combination of shardings of the operands, or a random part of very many.
   void run_mesh(const OpCase& row, const Mesh& mesh, const Arrays& x, const HostArray& want, double tolerance,
@@ -413,13 +413,15 @@ TEST_CASE("ops: on reproducible lines every sharding gives the bits of one devic
 
 TEST_CASE("ops: every sharding gives the value of one device") {
   ShardingCases cases;
+  LeftOut left_out(3);
   for (const OpCase& row : op_cases())
     for (Resize size : kSizes) {
+      if (left_out()) continue;
       OpCase other = row;
       if (size == kSizes[0] || resized(other, size)) cases.run(other);
     }
   MESSAGE("op x shape x sharding cases: " << cases.count());
-  CHECK(cases.count() >= 10'000);
+  CHECK(cases.count() >= (is_sanitized() ? 5'000 : 10'000));
 }
 
 }  // namespace op_properties_test

@@ -3,6 +3,7 @@
 #include "partial_sums.h"
 #include "golden.h"
 #include "ops/asked.h"
+#include "scale.h"
 
 namespace partial_sums_test {
 
@@ -89,6 +90,7 @@ TEST_CASE("partial sums: every op that may let them pass has a row") {
 
 TEST_CASE("partial sums: on every mesh, over all axes, the value of one device") {
   int cases = 0;
+  sa::testing::LeftOut left_out(7);
   const auto cuts = all_cuts();
   for (const Shape& shape : {Shape{8, 8}, Shape{7, 5}, Shape{3, 6}})
     for (const Row& row : rows()) {
@@ -100,6 +102,7 @@ TEST_CASE("partial sums: on every mesh, over all axes, the value of one device")
       };
       const auto want = values(f(sa::SingleDeviceSharding(sa::devices()[0]))(x));
       for (const Cut& cut : cuts) {
+        if (left_out()) continue;
         const sa::Sharding of[] = {cut.of_parts(), cut.of_parts(), cut.of_sum(),
                                    sa::NamedSharding(cut.mesh, P())};
         Arrays placed;

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "program_of.h"
+#include "scale.h"
 
 namespace reproducible_test {
 
@@ -60,12 +61,14 @@ bool same_everywhere(const Function& f, const Array& x) {
 TEST_CASE("reproducible: sums have the bits of one device; without it they need not") {
   sa::set_cpu_device_count(8);
   int differ = 0;
+  sa::testing::LeftOut left_out(5);
   for (const auto& row : sums) {
     const auto& name = row.first;
     const auto& f = row.second;
     for (const sa::Shape& shape : {sa::Shape{1, 1}, sa::Shape{3, 2}, sa::Shape{9, 7}, sa::Shape{64, 64},
                                    sa::Shape{1000, 37}, sa::Shape{24, 4099}})
       for (const sa::DType t : {sa::float32, sa::float64}) {
+        if (left_out()) continue;
         const Array x = some(shape, 1, t);
         differ += !same_everywhere(f, x);
         const sa::reproducible mode(true);

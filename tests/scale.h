@@ -25,6 +25,16 @@ constexpr bool is_sanitized() {
 #endif
 }
 
+/// Of many cases alike sanitizers see every n-th: `if (left_out()) continue;`.
+class LeftOut {
+ public:
+  explicit LeftOut(int every) : every_(is_sanitized() ? every : 1) {}
+  bool operator()() { return count_++ % every_ != 0; }
+
+ private:
+  int every_, count_ = 0;
+};
+
 /// In its scope LeakSanitizer does not count what this thread allocates.
 class LostMemory {
  public:

@@ -16,6 +16,7 @@
 #include "layout_helpers.h"
 #include "ops/record.h"
 #include "program_of.h"
+#include "scale.h"
 
 namespace sort_by_columns_test {
 
@@ -165,6 +166,7 @@ TEST_CASE("sort by columns: programs on cut lines have one device's values and m
       {"columns", {n, 3}, sa::NamedSharding(line, P("x")), 0, 8},
   };
   std::mt19937 random(2);
+  sa::testing::LeftOut left_out(5);
   for (const Case& c : cases) {
     CAPTURE(c.what);
     const Array numbers = sa::array(edges(sa::num_elements(c.shape), random), c.shape),
@@ -186,6 +188,7 @@ TEST_CASE("sort by columns: programs on cut lines have one device's values and m
       const auto& name = row.first;
       const auto& f = row.second;
       for (const Array& x : {whole, numbers}) {
+        if (left_out()) continue;
         CAPTURE(name);
         CAPTURE(x.dtype());
         const auto g = sa::jit(f);

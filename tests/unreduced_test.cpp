@@ -31,13 +31,11 @@ std::vector<sa::PartitionSpec> every_spec(const sa::Mesh& mesh, std::size_t rank
     for (const std::string& axis : mesh.axis_names()) {
       const std::size_t where = rest % (rank + 2);
       rest /= rank + 2;
-      if (where < rank) {
-        std::vector<std::string> names = dims[where].names;
-        names.push_back(axis);
-        dims[where] = sa::AxisNames{names};
-      } else if (where == rank) {
-        sums.names.push_back(axis);
-      }
+      if (where == rank) sums.names.push_back(axis);
+      if (where >= rank) continue;
+      std::vector<std::string> names = dims[where].names;
+      names.push_back(axis);
+      dims[where] = sa::AxisNames{names};
     }
     all.emplace_back(dims, sums);
   }
@@ -236,7 +234,8 @@ TEST_CASE("unreduced: every function gives of summands what it gives of the sum"
   const sa::Mesh mesh = sa::make_mesh({{"d", 4}, {"all", 2}});
   int cases = 0;
   Rng draws(11);
-  for (const OpCase& row : op_cases()) {
+  for (LeftOut left_out(5); const OpCase& row : op_cases()) {
+    if (left_out()) continue;
     sa::testing::Rng rng(1);
     Arrays sums, parts;
     for (const OpInput& in : row.inputs) {
@@ -276,7 +275,8 @@ TEST_CASE("unreduced: every function's result may be asked for as summands") {
   using namespace sa::testing;
   const sa::Mesh mesh = sa::make_mesh({{"d", 4}, {"all", 2}});
   int cases = 0;
-  for (const OpCase& row : op_cases()) {
+  for (LeftOut left_out(5); const OpCase& row : op_cases()) {
+    if (left_out()) continue;
     sa::testing::Rng rng(1);
     Arrays x, cut;
     for (const OpInput& in : row.inputs) {

@@ -7,6 +7,7 @@
 #include "layout/layout.h"
 #include "layout/spelling.h"
 #include "program_of.h"
+#include "scale.h"
 
 namespace window_moves_test {
 
@@ -169,7 +170,7 @@ TEST_CASE("windows: random convolutions and pools of cut images have the values 
   const std::vector<P> cuts{P(sa::none, sa::none, "x", "y"), P(sa::none, sa::none, "y", "x"),
                             P(sa::none, sa::none, sa::axes("x", "y")), P("x", sa::none, sa::none, "y"),
                             P(sa::none, "y", "x")};
-  for (int k = 0; k < 60; k++) {
+  for (int k = 0; k < (sa::testing::is_sanitized() ? 20 : 60); k++) {
     CAPTURE(k);
     const sa::Mesh mesh = sa::make_mesh({{"x", 2}, {"y", k % 2 == 0 ? 2 : 4}});
     const Shape shape{pick(1, 3), 4, pick(1, 19), pick(3, 19)};
