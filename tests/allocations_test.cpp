@@ -159,6 +159,31 @@ TEST_CASE("allocations: values for which the process has no place are an OutOfMe
   for (const char* const ending : {"", ".npy", ".npz", ".tree"}) std::filesystem::remove(path + ending);
 }
 
+TEST_CASE(
+    "allocations: a launch that finds no heap for a step is an OutOfMemory of its call, and takes nothing") {
+  const sa::default_device here(sa::devices()[0]);
+  const Array line = sa::block_until_ready(sa::sin(sa::arange(200'003.0, sa::float64))),
+              square = sa::block_until_ready(sa::sin(sa::arange(490'000.0, sa::float64)).reshape({700, 700}));
+  const auto transform = [](const Array& v) { return sa::real(sa::fft::fft(v)); };
+  const auto factors = [](const Array& v) { return sa::linalg::qr(v).r; };
+  const auto refused = [](const std::string& what, const auto& f, const Array& x) {
+    sa::block_until_ready(f(x * 1));
+    int refusals = 0;
+    for (int k = 0; k < 20; k++) {  // some run on other threads, which have a heap
+      Array given = sa::block_until_ready(x + 0);
+      const ShortHeap heap(std::size_t{1} << 16);
+      try {
+        sa::block_until_ready(f(std::move(given)));
+      } catch (const sa::OutOfMemory&) { refusals++; }
+    }
+    CHECK_MESSAGE(refusals > 0, what);
+    CHECK(sa::block_until_ready(f(x * 1)).shape()[0] == x.shape()[0]);
+  };
+  refused("transform", transform, line);
+  refused("jitted factors", sa::jit(factors), square);
+  refused("factors", factors, square);
+}
+
 TEST_CASE("allocations: an evaluation without heap is an error, at whatever block, and works later") {
   const auto rows = program_test::on_xy(sa::P("x"));
   const Array x = sa::block_until_ready(sa::device_put(program_test::numbers({48}), rows));

@@ -190,7 +190,7 @@ TEST_CASE("backend: memory that is short is named with its device, and nothing i
   const std::string message =
       thrown([&] { sa::block_until_ready(sa::device_put(sa::ones({1'000'000}), devices[3])); });
   fake_backend().memory.refuse = false;
-  CHECK(message.find("allocate: the system refused 4000000 bytes for fake:3") == 0);
+  CHECK(message.find("device_put: the system refused 4000000 bytes for fake:3") == 0);
   CHECK(in_use() == before);
 }
 

@@ -293,7 +293,7 @@ TEST_CASE("cuda process: memory that is short" * doctest::skip()) {
     const sa::default_device there(all[3]);
     sa::block_until_ready(sa::arange(8'000'000.0));
   });
-  CHECK_MESSAGE(message.find("allocate: the system refused 32000000 bytes for cuda:3 (") == 0, message);
+  CHECK_MESSAGE(message.find("arange: the system refused 32000000 bytes for cuda:3 (") == 0, message);
   CHECK(in_use() == before);
   // What one device has no use for serves another.
   for (const sa::Device& d : all) {

@@ -211,8 +211,9 @@ TEST_CASE("cuda process: a limit of memory" * doctest::skip()) {
   Array a = on(0, 8), b = on(0, 12);
   const std::string text = refusal(a * 2);
   CHECK_MESSAGE(
-      text.find("allocate: the limit SHARDARRAY_CUDA_MEMORY_LIMIT=25165824 refused 8388608 bytes for "
-                "cuda:0 (") == 0,
+      text.find(
+          "block_until_ready: the limit SHARDARRAY_CUDA_MEMORY_LIMIT=25165824 refused 8388608 bytes for "
+          "cuda:0 (") == 0,
       text);
   CHECK_MESSAGE(text.find("or spread the arrays over more memory, or raise the limit. The memory was for the "
                           "result f32[2097152] of '") != text.npos,
@@ -258,21 +259,21 @@ TEST_CASE("cuda: each logical device has a limit of memory, if the environment n
 TEST_CASE("cuda process: what memory was for" * doctest::skip()) {
   const sa::default_device there(sa::devices("cuda")[1]);
   const Array x = sa::block_until_ready(sa::ones({1 << 20})), small = sa::block_until_ready(sa::ones({}));
-  const auto message = [](const auto& f) {
+  const auto message = [](const std::string& function, const auto& f) {
     const std::string text = thrown(f);
-    CHECK_MESSAGE(text.find("allocate: the system refused ") == 0, text);
+    CHECK_MESSAGE(text.find(function + ": the system refused ") == 0, text);
     const std::size_t at = text.find("The memory was for ");
     return at == text.npos ? text : text.substr(at);
   };
   fake_control().set_capacity(0);
   const std::vector<float> host(1 << 20);
-  CHECK(message([&] { sa::eval(sa::array(host, {1 << 20})); }) ==
+  CHECK(message("array", [&] { sa::eval(sa::array(host, {1 << 20})); }) ==
         "The memory was for f32[1048576] of the host.");
-  const std::string result = message([&] { sa::block_until_ready(x * 2); });
+  const std::string result = message("block_until_ready", [&] { sa::block_until_ready(x * 2); });
   CHECK_MESSAGE(result.find("The memory was for the result f32[1048576] of '") == 0, result);
   CHECK_MESSAGE(result.find("cuda_platform_test.cpp:") != result.npos, result);
   const auto sorted = sa::jit([](const Array& v) { return sa::sum(sa::sort(v * 3) * v); });
-  const std::string between = message([&] { sa::block_until_ready(sorted(x)); });
+  const std::string between = message("jit", [&] { sa::block_until_ready(sorted(x)); });
   CHECK_MESSAGE(between.find("The memory was for values between the steps of '") == 0, between);
 }
 TEST_CASE("cuda: memory that is short is named with what it was for") {

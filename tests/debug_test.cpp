@@ -1,6 +1,7 @@
 // Prints, callbacks and inspectors: when they happen, how often, in which order.
 #include <doctest/doctest.h>
 
+#include <complex>
 #include <cstdio>
 #include <filesystem>
 #include <sstream>
@@ -47,6 +48,20 @@ TEST_CASE("debug: print outside of traces, formats") {
   CHECK(c.take() == "{}\n");
   sa::debug::print("{} {}", {Array(), 1}, c.options);
   CHECK(c.take() == "none 1\n");
+  // A colon in the text is no format; arrays without one print as NumPy prints them.
+  sa::debug::print(
+      "loss: {} of {} at: {}, {}",
+      {sa::array(0.1, sa::float16), sa::array(1.0), sa::array({18446744073709551615ull}, sa::uint64)[0],
+       sa::array(std::complex<double>(1, -2))},
+      c.options);
+  CHECK(c.take() == "loss: 0.1 of 1.0 at: 18446744073709551615, (1-2j)\n");
+  sa::debug::print("{0:>6} {1:x} {2:>{3}} {4:>8} {0}",
+                   {sa::array(true), sa::array({18446744073709551615ull}, sa::uint64)[0], Array(0.5),
+                    Array(6), sa::array(std::complex<double>(0, 1))},
+                   c.options);
+  CHECK(c.take() == "  True ffffffffffffffff    0.5       1j True\n");
+  sa::debug::id_print(Array(2.0), {{"a {b} }", 1}, {"{}", Array(0.5)}}, c.options);
+  CHECK(c.take() == "a {b} }: 1 {}: 0.5\n2.0\n");
   CHECK(message([&] {
           sa::debug::print("{}", {1, 2}, c.options);
         }) == "debug::print: unused argument 1 of 2 in \"{}\". Every argument needs a {}.");
@@ -61,6 +76,27 @@ TEST_CASE("debug: print outside of traces, formats") {
         "debug::callback: the function is empty. Give one that can be called.");
   CHECK(message([] { sa::inspect_array_sharding(Array(1.0), nullptr); }) ==
         "inspect_array_sharding: the function is empty. Give one that can be called.");
+}
+
+TEST_CASE("debug: rows that there are none of call nothing") {
+  Captured c;
+  int calls = 0;
+  const auto f = [&](const Array& x) {
+    sa::debug::callback([&](const sa::HostValues&) { calls++; }, {x});
+    sa::debug::print("row {}", {x}, c.options);
+    return x * 2;
+  };
+  const auto twice = [&](const Array& x) { return sa::vmap(sa::vmap(f))(x); };
+  for (const sa::Shape& shape : {sa::Shape{0, 3}, {0, 3000}, {0}}) {
+    CHECK(sa::block_until_ready(sa::vmap(f)(sa::zeros(shape))).shape() == shape);
+    CHECK(sa::block_until_ready(sa::jit(sa::vmap(f))(sa::zeros(shape))).shape() == shape);
+  }
+  for (const sa::Shape& shape : {sa::Shape{2, 0, 3}, {0, 2, 3}, {0, 0}}) {
+    CHECK(sa::block_until_ready(twice(sa::zeros(shape))).shape() == shape);
+    CHECK(sa::block_until_ready(sa::jit(twice)(sa::zeros(shape))).shape() == shape);
+  }
+  CHECK(calls == 0);
+  CHECK(c.take().empty());
 }
 
 TEST_CASE("debug: print in jit happens at every call, with the whole value") {

@@ -290,7 +290,7 @@ TEST_CASE("memory: a call without memory takes nothing") {
       const ShortMemory memory(grants);
       const std::string text = error<sa::OutOfMemory>([&] { f(std::move(x), y); });
       failed = text != "no such error";
-      if (failed) CHECK(text.starts_with("allocate: the system refused"));
+      if (failed) CHECK(text.starts_with("starved: the system refused"));
     }
     CHECK(x.is_deleted() == !failed);
     if (!failed) break;

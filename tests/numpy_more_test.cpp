@@ -322,6 +322,19 @@ TEST_CASE("special: logarithms of distributions and entropies are JAX's at their
   // The tail against its asymptotic series: Abramowitz, Stegun 26.2.12.
   const Array far = sa::log_ndtr(array({-40.0, -20.5, 9.0}, sa::float64));
   CHECK(golden::close(values(far), {-804.6084420137538, -214.0667289632638, -1.1285884059538406e-19}, 1e-13));
+  // Where ndtr rounds to 1, too.
+  std::vector<double> at;
+  for (double v = -9.75; v < 30; v += 0.25) at.push_back(v);
+  const std::vector<double> doubles = values(sa::log_ndtr(sa::array(at))),
+                            singles = values(sa::log_ndtr(sa::array(at, sa::float32)));
+  for (std::size_t k = 0; k < at.size(); k++) {
+    const double half = 0.5 * std::erfc(std::abs(at[k]) / std::numbers::sqrt2),
+                 want = at[k] > 0 ? std::log1p(-half) : std::log(half);
+    CAPTURE(at[k]);
+    const double ulps = 8 + (at[k] > 0 ? 2 * at[k] * at[k] : 0);  // of erfc: its argument is rounded
+    CHECK(std::abs(doubles[k] - want) <= ulps * 0x1p-52 * std::abs(want));
+    if (-want > 1e-37) CHECK(std::abs(singles[k] - want) <= ulps * 0x1p-23 * std::abs(want));
+  }
   CHECK(sa::isfinite(sa::grad([](const Array& x) { return sa::sum(sa::log_ndtr(x)); })(
                          array({-1000.0, -10.0, -3.0, 5.0, 20.0})))
             .to_vector<bool>() == std::vector<bool>(5, true));

@@ -82,6 +82,22 @@ TEST_CASE("promises: the environment names devices, workers and separate replica
   process("promises process: replicas", "SHARDARRAY_SHARE_REPLICAS=1");
 }
 
+TEST_CASE("promises process: nonsense at the first use" * doctest::skip()) {
+  for (int use = 0; use < 2; use++) {
+    std::string said;
+    const int line = __LINE__ + 2;
+    try {
+      (sa::ones({3}) + 1).block_until_ready();
+    } catch (const sa::Error& e) { said = e.what(); }
+    CHECK_MESSAGE(said.find("SHARDARRAY_") != said.npos, said);
+    CHECK_MESSAGE(said.find("promises_environment_test.cpp:" + std::to_string(line)) != said.npos, said);
+  }
+}
+TEST_CASE("promises: nonsense in the environment is said with the line of the first use") {
+  for (const char* settings : {"SHARDARRAY_CPU_DEVICES=abc", "SHARDARRAY_PLATFORM=tpu"})
+    process("promises process: nonsense at the first use", settings);
+}
+
 TEST_CASE("promises: SHARDARRAY_DEBUG=2 prints programs, SHARDARRAY_CODEGEN takes three words") {
   const std::string name = "promises process: a program";
   const std::string quiet = process(name, "-u SHARDARRAY_DEBUG"), said = process(name, "SHARDARRAY_DEBUG=2");

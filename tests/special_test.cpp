@@ -62,6 +62,10 @@ TEST_CASE("elementwise: gamma and Bessel functions have their true values, and d
   }
   const double inf = std::numeric_limits<double>::infinity();
   CHECK(sa::i0(sa::array({-inf}, sa::float64))[0].item<double>() == inf);
+  for (const double far : {720.0, 2000.0, 3e3, 2.9e307, -1.7e308}) {  // beyond what is finite
+    CHECK(sa::i0(sa::array({far}, sa::float64))[0].item<double>() == inf);
+    CHECK(golden::values(slope_of(sa::i0, sa::array({far}, sa::float64)))[0] == std::copysign(inf, far));
+  }
 }
 
 TEST_CASE("elementwise: gamma and Bessel functions of float32 are rounded once") {

@@ -147,6 +147,21 @@ TEST_CASE("threads: one lazy array, every verb beside every other") {
   }
 }
 
+TEST_CASE("threads: a number that is a result as it is is its readers', and nobody's where it is donated") {
+  const auto f = sa::jit([](Array x) { return x * 2; });
+  for (int round = 0; round < rounds(40); round++) {
+    const float v = static_cast<float>(round % 50) + 0.5f;
+    Array y = sa::stop_gradient(Array(v));  // held by nobody else
+    together([&](int) {
+      CHECK(y.item<float>() == v);
+      CHECK((y + Array(v)).item<float>() == 2 * v);
+      CHECK(f(sa::stop_gradient(Array(v))).item<float>() == 2 * v);
+    });
+    CHECK(f(std::move(y)).item<float>() == 2 * v);
+    CHECK((sa::zeros({2}) + Array(v)).to_vector<float>() == Values{v, v});
+  }
+}
+
 TEST_CASE("threads: a lazy array inside an open gradient is read by others") {
   for (int round = 0; round < rounds(2); round++) {
     const auto f = sa::jit([](Array x) { return x * x; });

@@ -100,6 +100,7 @@ TEST_CASE("summary: it evaluates nothing, in traces too, and lists what was give
   eval(jit([](const Array& a) { return a + 1; }, {.donate_args = {0}})(x));
   CHECK(x.is_deleted());
   CHECK(summary(std::pair(x, 1)).find("f32[8]") != std::string::npos);
+  CHECK(summary(x).find("32 B          0 B\n") != std::string::npos);
   std::string inside;
   eval(jit([&](const Array& a) {
     inside = summary(std::pair(a, a * 2));

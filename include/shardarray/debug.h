@@ -55,7 +55,7 @@ struct SHARDARRAY_API FormatText {
   std::string text;
   Where where;
 };
-/// Prints a line: `{}`, `{0}` and formats such as `{:.2f}` (numbers and scalars), arrays as NumPy prints them. Formats are fmt's,
+/// Prints a line: `{}`, `{0}` and formats such as `{:.2f}` (numbers and scalars; complex ones and bools are text), arrays as NumPy prints them. Formats are fmt's,
 /// as in std::format. The format is checked when the call is traced. Throws Error for arguments that are missing, unused, or do
 /// not fit: a format with a type for an array that is no scalar, for instance.
 SHARDARRAY_API void print(const std::string& format, std::vector<Printable> args, PrintOptions options = {},

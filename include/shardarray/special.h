@@ -16,7 +16,7 @@ inline constexpr UnaryFunction<"i0"> i0{};
 inline constexpr UnaryFunction<"ndtr"> ndtr{};
 /// Its inverse, to 4 ulp in float32 and 8 in float64: infinite at 0 and 1, NaN beyond. Towards 1/2, where it is 0, p - 1/2 is exact.
 inline constexpr UnaryFunction<"ndtri"> ndtri{};
-/// The logarithm of ndtr, to a few ulp: where that is 0 or rounds to 1 too.
+/// The logarithm of ndtr: to a few ulp left of 0, where ndtr is 0 too, and with the digits of ndtr(-x) right of it.
 inline constexpr UnaryFunction<"log_ndtr"> log_ndtr{};
 /// The logarithm of the beta function, lgamma(a) + lgamma(b) - lgamma(a + b): as exact as the largest of these.
 inline constexpr BinaryFunction<"betaln"> betaln{};

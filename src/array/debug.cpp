@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <iostream>
-#include <set>
+#include <map>
 
 #include "base/host_memory.h"
 #include "execute/evaluate.h"
@@ -19,46 +19,51 @@ namespace debug {
 
 namespace {
 
-// The positions that a format's replacement fields refer to.
-std::set<std::size_t> used_positions(const std::string& format) {
-  std::set<std::size_t> used;
+// The positions that a format's replacement fields refer to, and whether one of these has a format of its own, or is a width in one.
+std::map<std::size_t, bool> used_positions(const std::string& format) {
+  std::map<std::size_t, bool> used;
   std::size_t next = 0;
+  int depth = 0;
   for (std::size_t k = 0; k < format.size(); k++) {
+    if (format[k] == '}' && depth > 0) depth--;
     if (format[k] != '{') continue;
-    if (k + 1 < format.size() && format[k + 1] == '{') {
+    if (depth == 0 && k + 1 < format.size() && format[k + 1] == '{') {
       k++;
       continue;
     }
     std::size_t end = k + 1, at = 0;
     while (end < format.size() && std::isdigit(static_cast<unsigned char>(format[end])))
       at = at * 10 + static_cast<std::size_t>(format[end++] - '0');
-    used.insert(end > k + 1 ? at : next++);
+    used[end > k + 1 ? at : next++] |= depth > 0 || (end < format.size() && format[end] == ':');
+    depth++;
   }
   return used;
 }
 
 using Store = fmt::dynamic_format_arg_store<fmt::format_context>;
 
+// A number for its format. Complex ones, arrays and bools are text.
 void push(Store& store, const Array& a) {
-  if (a.ndim() > 0) store.push_back(to_string(a));
-  else if (a.dtype() == DType::bool_) store.push_back(std::string(a.item<bool>() ? "True" : "False"));
-  else if (is_inexact(a.dtype()))
-    store.push_back(a.dtype() == DType::float64 ? a.item<double>() : static_cast<double>(a.item<float>()));
-  else store.push_back(a.item<std::int64_t>());
+  const DType t = a.dtype();
+  if (a.ndim() > 0 || is_complex(t) || t == DType::bool_) store.push_back(to_string(a));
+  else if (t == DType::uint64) store.push_back(a.item<std::uint64_t>());
+  else if (is_integer(t)) store.push_back(a.item<std::int64_t>());
+  else store.push_back(t == DType::float64 ? a.item<double>() : static_cast<double>(a.item<float>()));
 }
 
-// Scalars without a format print as NumPy prints them; with one they are numbers.
-bool plain(const std::string& format) { return format.find(':') == std::string::npos; }
-
+// Arrays without a format print as NumPy prints them.
 std::string formatted(const std::string& format, const std::vector<Printable>& args,
                       const std::vector<Array>& arrays) {
   Store store;
+  const auto used = used_positions(format);
   std::size_t next = 0;
-  for (const Printable& p : args) {
+  for (std::size_t k = 0; k < args.size(); k++) {
+    const Printable& p = args[k];
     if (std::holds_alternative<Array>(p.value)) {
       const Array& a = arrays[next++];
-      if (plain(format)) store.push_back(to_string(a));
-      else push(store, a);
+      const auto field = used.find(k);
+      if (field != used.end() && field->second) push(store, a);
+      else store.push_back(to_string(a));
     } else if (auto* i = std::get_if<std::int64_t>(&p.value)) store.push_back(*i);
     else if (auto* u = std::get_if<std::uint64_t>(&p.value)) store.push_back(*u);
     else if (auto* d = std::get_if<double>(&p.value)) store.push_back(*d);
@@ -125,7 +130,9 @@ Array id_print(const Array& x, std::vector<std::pair<std::string, Printable>> fi
   std::vector<Printable> values;
   std::string format;
   for (const auto& [name, value] : fields) {
-    format += fmt::format("{}{}: {{}}", format.empty() ? "" : " ", name);
+    format += format.empty() ? "" : " ";
+    for (const char c : name) format += c == '{' || c == '}' ? std::string(2, c) : std::string(1, c);
+    format += ": {}";
     values.push_back(value);
   }
   std::vector<Array> arrays = arrays_of(values);

@@ -94,16 +94,18 @@ std::string positional(double v, DType t, int limit) {
 struct Scientific {
   std::string whole, fraction, exponent;  // "-1", "25", "+02" without leading zeros beyond two digits
 };
+Scientific parts_of(const Decimal& d, bool is_negative) {
+  const int e = d.point - 1;
+  std::string size = std::to_string(std::abs(e));
+  if (size.size() < 2) size.insert(0, "0");
+  return {(is_negative ? "-" : "") + d.digits.substr(0, 1), d.digits.substr(1), (e < 0 ? "-" : "+") + size};
+}
 Scientific scientific(double v, DType t, int limit) {
   Decimal d = shortest(v, t);
   if (v == 0) d = {"0", 1};
   if (static_cast<int>(d.digits.size()) > limit + 1)
     d = parse_scientific(scientific_text(std::abs(v), limit));
-  const int e = d.point - 1;
-  std::string size = std::to_string(std::abs(e));
-  if (size.size() < 2) size.insert(0, "0");
-  return {(std::signbit(v) ? "-" : "") + d.digits.substr(0, 1), d.digits.substr(1),
-          (e < 0 ? "-" : "+") + size};
+  return parts_of(d, std::signbit(v));
 }
 
 std::string padded_left(std::string s, std::size_t width) {
@@ -174,8 +176,9 @@ std::string format_float(double v, DType t, const FloatWidths& w) {
   if (!std::isfinite(v)) return padded_left(signed_as_asked(not_finite(v)), w.whole + behind + 1);
   if (w.exponent) {
     Scientific s = scientific(v, t, thread_format().precision);
-    if (s.fraction.size() < w.fraction && v != 0)  // further digits are those of the exact value
-      s.fraction = scientific_text(std::abs(v), static_cast<int>(w.fraction)).substr(2, w.fraction);
+    if (s.fraction.size() < w.fraction && v != 0)  // more digits are those of the exact value, all of them
+      s = parts_of(parse_scientific(scientific_text(std::abs(v), static_cast<int>(w.fraction))),
+                   std::signbit(v));
     s.fraction.resize(w.fraction, '0');
     s.exponent.insert(1, w.exponent_digits - (s.exponent.size() - 1), '0');
     return padded_left(signed_as_asked(s.whole), w.whole) + "." + s.fraction + "e" + s.exponent;
@@ -275,7 +278,7 @@ class ArrayPrinter {
   }
   std::string row(const Formatter& element, std::size_t base, const std::string& indent, int width) const {
     std::string done, line = indent;
-    const auto limit = static_cast<std::size_t>(width - 1);  // room for the bracket
+    const auto limit = static_cast<std::size_t>(std::max(width - 1, 0));  // room for the bracket
     bool first = true;
     for (std::int64_t k : positions(shape_.size() - 1)) {
       const std::string word =

@@ -25,6 +25,7 @@ std::string grouped(std::int64_t n) {
 
 // Bytes on the device that has most of it; -1: it has no value yet, or none any more.
 std::int64_t bytes_on_device(const Array& x) {
+  if (x.is_deleted()) return -1;
   const std::lock_guard lock(graph_mutex());
   const Node& n = *x.node();
   const Value* const v = n.evaluated() ? n.out()[x.index()].value.get() : nullptr;

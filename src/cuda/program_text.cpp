@@ -27,10 +27,10 @@
 namespace shardarray::cuda {
 namespace {
 
-constexpr std::size_t most_shared = 46 << 10, most_shared_arenas = 20 << 10;  // of a block's 48 KB
-constexpr std::uint32_t most_texts = 8;                                       // of a step whose items differ
-constexpr int most_known = 128;                                               // structs of a program
-constexpr char known_scope[] = "shardarray_program_items";                    // theirs
+constexpr std::size_t most_shared_values = 46 << 10, most_shared_arenas = 20 << 10;  // of a block's 48 KB
+constexpr std::uint32_t most_texts = 8;                     // of a step whose items differ
+constexpr int most_known = 128;                             // structs of a program
+constexpr char known_scope[] = "shardarray_program_items";  // theirs
 static_assert(std::string_view(known_scope).starts_with(program_kernel_name));
 
 struct HandWritten {
@@ -120,7 +120,7 @@ class ProgramPrinter {
     const bool looked_up = arenas_.count > 0 && !tables_.empty();  // tables ask for arenas' addresses
     const std::size_t addresses = (looked_up + static_cast<std::size_t>(depth_)) * (1 + bases_) * 8;
     const bool shared_tables =
-        !tables_.empty() && tables_.size() + arenas_.count * arenas_.bytes + addresses <= most_shared;
+        !tables_.empty() && tables_.size() + arenas_.count * arenas_.bytes + addresses <= most_shared_values;
     if (shared_tables)
       out.text += fmt::format(
           "  SHARDARRAY_BLOCK_SHARED alignas(16) std::byte here[{0}];\n  copy_tables(here, tables, {0});\n",

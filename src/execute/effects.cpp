@@ -93,8 +93,10 @@ void run_host_call(const HostCall& call, std::span<const Type> types, std::span<
     return l.axis->region ||
            (!call.whole_vmap && std::find(l.mapped.begin(), l.mapped.end(), true) != l.mapped.end());
   };
-  for (std::size_t level = 0; level < depth; level++)
+  for (std::size_t level = 0; level < depth; level++) {
     if (!walked(level)) position[level] = -1;
+    else if (call.levels[level].axis->size == 0) return;  // there are no rows
+  }
   while (true) {
     HostValues v;
     for (const HostOperand& o : operands) v.arrays.push_back(o.part(position));

@@ -62,7 +62,12 @@ struct Collection {
   Words key;
   std::vector<ValueRef> values;  // of the outputs
   Arrays dead;                   // what nobody needs any more
-  std::vector<Node*> numbers;    // that have values which the thread keeps
+  struct Number {
+    int leaf;
+    DType dtype;
+    std::uint64_t bits;
+  };
+  std::vector<Number> numbers;  // leaves whose values a thread may keep; their nodes may go with the lock
 
   /// Without a lock: who is let go of may call back into the library.
   void clear() {
@@ -126,15 +131,16 @@ void collect(OpenNodes& open, const Brought& brought, const char* what, Collecti
   auto value_number = [&](const Array& a) {
     const auto& out = a.node()->out()[a.index()];
     auto [n, fresh] = number.insert(&out);
-    if (fresh) n = leaf_number(a, readable_value(a, what));
-    return n;
+    if (!fresh) return n;
+    if (is_literal(*a.node()))
+      c.numbers.push_back(
+          {static_cast<int>(c.leaves.size()), a.node()->type().dtype, a.node()->attrs().bits});
+    return n = leaf_number(a, readable_value(a, what));
   };
   for (Node* n : nodes) {
     if (is_literal(*n)) {  // a number is an argument: another one is no other program
-      const bool held = open.is_held(n);
-      const auto value = held ? scalar_value : shared_scalar_value;
+      const auto value = open.is_held(n) ? scalar_value : shared_scalar_value;
       n->out()[0].value = value(n->type().dtype, n->attrs().bits, device);
-      if (!held) c.numbers.push_back(n);
       n->set_evaluated();
       continue;
     }
@@ -259,15 +265,12 @@ void finish(Collection& c) {
 }
 
 // A number that is a result as it is becomes a value of its own: whoever gets it may donate it.
-void own_numbers(const LoadedProgram& p, const Device& device, Collection& c) {
+void own_numbers(const LoadedProgram& p, Collection& c) {
   if (c.numbers.empty() || std::ranges::all_of(p.sources, [](int leaf) { return leaf < 0; })) return;
-  int leaf = -1;
-  for (const Collection::Entry& e : c.entries) {
-    leaf += e.leaf >= 0;
-    if (std::ranges::count(c.numbers, e.node) == 0 || std::ranges::count(p.sources, leaf) == 0) continue;
-    ValueRef& value = e.node->out()[0].value;
-    c.leaves[static_cast<std::size_t>(leaf)].value = value =
-        scalar_value(e.node->type().dtype, e.node->attrs().bits, device);
+  for (const Collection::Number& n : c.numbers) {
+    if (std::ranges::count(p.sources, n.leaf) == 0) continue;
+    ValueRef& value = c.leaves[static_cast<std::size_t>(n.leaf)].value;
+    value = scalar_value(n.dtype, n.bits, value->layout->order()->devices()[0]);
   }
 }
 
@@ -348,7 +351,7 @@ void evaluate_open(std::span<const Array> roots, const char* what) {
   } else {
     lock.unlock();
   }
-  own_numbers(*program, default_device_of(modes), c);
+  own_numbers(*program, c);
   launch(*program, c.leaves, c.values);
   lock.lock();
   finish(c);

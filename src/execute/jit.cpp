@@ -15,6 +15,7 @@
 #include "execute/donation_notices.h"
 #include "execute/effects.h"
 #include "execute/jit.h"
+#include "execute/memory_for.h"
 #include "execute/without_value.h"
 #include "graph/key.h"
 #include "graph/trace_state.h"
@@ -472,7 +473,10 @@ std::span<Array> jit_launch(const JitEntry& e, JitCall& call) {
       detail::with_memory(call.function, 0, [&] { return placed_for(e, s.leaves, call.function); });
   const LoadedProgram& program = *placed->program;
   try {
-    launch(program, s.leaves, s.results, &s.verdicts);
+    detail::with_memory(call.function, 0, [&] { launch(program, s.leaves, s.results, &s.verdicts); });
+  } catch (const OutOfMemory& error) {
+    lose_donations(e, call, s.verdicts);
+    throw OutOfMemory(in_name_of(call.function, error.text()));
   } catch (...) {
     lose_donations(e, call, s.verdicts);
     throw;

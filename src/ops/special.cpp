@@ -112,11 +112,10 @@ Array product_with_log(const Op& logarithm, const Array& x, const Array& y, doub
 Array x_log_y(const Array& x, const Array& y) { return product_with_log(op_log, x, y, 0); }
 Array x_log1p_y(const Array& x, const Array& y) { return product_with_log(op_log1p, x, y, -1); }
 
-/// Far to the left by the first terms of the asymptotic series of erfc, whose last one is below half an ulp; to the right by log1p.
-/// Each branch is defined where it is not taken.
+/// Far to the left by the first terms of the asymptotic series of erfc, whose last one is below half an ulp; right of 0 by log1p of
+/// what is missing to 1. Each branch is defined where it is not taken.
 Array log_of_normal(const Array& x) {
-  const bool is_double = x.dtype() == DType::float64;
-  const double low = is_double ? -20 : -10, high = is_double ? 8 : 5;
+  const double low = x.dtype() == DType::float64 ? -20 : -10, high = 0;
   const Array is_low = x <= low, is_high = x > high;
   const Array far = chosen(is_low, x, low), near = chosen(is_low | is_high, 0, x);
   const Array inverse = 1 / (far * far);

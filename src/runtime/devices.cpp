@@ -57,7 +57,7 @@ std::vector<Device> devices(std::string_view platform, Where w) {
 
 std::vector<Device> local_devices(Where w) {
   const Site site(w);
-  std::vector<Device> all = devices();
+  std::vector<Device> all = devices("", w);
   std::erase_if(all, [](const Device& d) { return d.process_index != process_index(); });
   return all;
 }

@@ -54,7 +54,7 @@ ScopedModes::~ScopedModes() { exchange_modes(before_); }
 
 const Device& default_device_of(const Modes& m) {
   if (m.default_device) return *m.default_device;
-  static const auto* first = new Device(local_devices().front());
+  static const auto* first = new Device(local_devices({}).front());
   return *first;
 }
 
