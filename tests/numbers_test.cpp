@@ -150,6 +150,16 @@ TEST_CASE("numbers: lists and asarray hold every number of their dtype, and no o
         "array: 18446744073709551615 does not fit into int32. Whole numbers give int32 unless a dtype is "
         "named. Say "
         "array(values, uint64).");
+  CHECK(message<sa::DTypeError>([] {
+          sa::array({1, 2, 300}, sa::uint8);
+        }) ==
+        "array: 300 does not fit into uint8. A list has values of its dtype, and none wraps. Say "
+        "array(values, int32), and astype where it shall wrap.");
+  CHECK(message<sa::DTypeError>([] {
+          sa::array({-1, 2}, sa::uint64);
+        }) ==
+        "array: -1 does not fit into uint64. A list has values of its dtype, and none wraps. Say "
+        "array(values, int32), and astype where it shall wrap.");
   CHECK(sa::array({2.5, 18446744073709551615ull}, sa::float64)[1].item<double>() == 18446744073709551615.0);
   CHECK(sa::array({1, 18446744073709551615ull}, sa::float64)[1].item<double>() == 18446744073709551615.0);
 }
@@ -253,7 +263,7 @@ TEST_CASE("numbers: parts of a large value that is not stored can be read") {
   CHECK(sa::jit([](const Array& k) { return sa::broadcast_to(k, {n})[n - 1]; })(sa::array(7)).item<int>() ==
         7);
   const Array kept = sa::broadcast_to(7, {n});
-  CHECK(message<sa::OutOfMemory>([&] { kept[0].item<int>(); }).starts_with("allocate: the system refused"));
+  CHECK(message<sa::OutOfMemory>([&] { kept[0].item<int>(); }).starts_with("item: the system refused"));
   CHECK(sa::take(numbers(), sa::array({-1, 5})).shape() ==
         Shape{2});  // int32 positions in a longer dimension
   CHECK(sa::eye(3, 4, highest).to_vector<float>() == std::vector<float>(12, 0));

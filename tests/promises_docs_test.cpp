@@ -257,7 +257,9 @@ TEST_CASE("promises: messages of options that do not fit") {
              "set_cpu_device_count: the number is 4097. It must be from 1 to 4096. Choose another "
              "number.",
              sa::DeviceError);
-  CHECK_SAYS(static_cast<bool>(x), "bool: the truth value of f32[2] is ambiguous. Use any() or all().",
+  CHECK_SAYS(static_cast<bool>(x),
+             "bool: the truth value of f32[2] is ambiguous. Use any() or all(); element by element: where, "
+             "logical_and, logical_or, logical_not, maximum, minimum.",
              sa::ShapeError);
   const sa::Sharding halves = sa::NamedSharding(sa::make_mesh({{"x", 2}}), sa::P("x"));
   const auto piece = [](const sa::ShardIndex& index) {

@@ -379,6 +379,10 @@ class SHARDARRAY_API IndexedArray {
                   "x.at(i) = v would change a temporary and nothing else: arrays are immutable; write "
                   "x = x.at(i).set(v)");
   }
+  template <class T> void operator+=(const T& v) const { refuse_combined(v); }
+  template <class T> void operator-=(const T& v) const { refuse_combined(v); }
+  template <class T> void operator*=(const T& v) const { refuse_combined(v); }
+  template <class T> void operator/=(const T& v) const { refuse_combined(v); }
   ~IndexedArray() = default;
   [[nodiscard]] ShardedArray get(const IndexOptions& o = {}, Where w = Where::here()) const;
   [[nodiscard]] ShardedArray set(const ShardedArray& v, const IndexOptions& o = {},
@@ -393,6 +397,11 @@ class SHARDARRAY_API IndexedArray {
                                  Where w = Where::here()) const;
 
  private:
+  template <class T> static void refuse_combined(const T&) {
+    static_assert(!std::same_as<T, T>,
+                  "x.at(i) += v would change a temporary and nothing else: arrays are immutable; write "
+                  "x = x.at(i).add(v), or x = x.at(i).set(x[i] * v)");
+  }
   ShardedArray x_;
   Subscript index_;
 };

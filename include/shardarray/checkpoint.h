@@ -23,6 +23,7 @@ template <class F> class Checkpoint : public PlacedCall<Checkpoint<F>> {
   explicit Checkpoint(F f) : f_(std::move(f)) {}
   template <class... A> using Verdict = AllGood<TreeVerdict<A>..., FunctionVerdict<F, const A&...>>;
   template <class... A> using RefusedCall = refused_t<F, A...>;
+  template <class... A> using Entry = detail::Entry<F, const A&...>;
   template <class... A> auto call(Where w, const A&... args) const {
     if constexpr (Judged<Verdict<A...>>::ok()) {
       using R = result_t<F, const A&...>;

@@ -2,6 +2,10 @@
 #pragma once
 #include <functional>
 
+// In this order: compilers print the way on which a header with an error was included.
+#include "shardarray/array.h"
+#include "shardarray/tree.h"
+
 #include "shardarray/control_flow.h"
 #include "shardarray/detail/placed_call.h"
 
@@ -147,6 +151,12 @@ inline constexpr detail::PlacedFunction<detail::switch_fn> switch_{};
 template <class Condition, class Body, class C>
 [[nodiscard]] C while_loop(const Condition& condition, const Body& body, const C& init,
                            Where w = Where::here()) {
+  [[maybe_unused]] constexpr bool entered =
+      requires(const typename detail::Entry<Condition, const C&>::Function& asks,
+               const typename detail::Entry<Body, const C&>::Function& step, const C& c) {
+    asks(c);
+    step(c);
+  };
   constexpr bool is_tree = !std::is_arithmetic_v<C>;
   static_assert(is_tree, "while_loop: the first carry is a number, which no step changes; write Array(x)");
   if constexpr (is_tree && detail::TreeCheck<C>::ok()) {

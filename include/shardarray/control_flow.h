@@ -1,5 +1,9 @@
 // scan, fori_loop, map: steps that repeat, compiled once.
 #pragma once
+// In this order: compilers print the way on which a header with an error was included.
+#include "shardarray/array.h"
+#include "shardarray/tree.h"
+
 #include "shardarray/detail/call.h"
 #include "shardarray/detail/maps.h"
 #include "shardarray/ops.h"
@@ -126,6 +130,11 @@ auto scan_as(const char* function, const F& f, const C& init, const X& xs, const
 template <class F, class C, class X>
 [[nodiscard]] auto scan(const F& f, const C& init, const X& xs, const ScanOptions& options = {},
                         Where w = Where::here()) {
+  // Entered here, compilers have a short way from the user's line to what they say of its body.
+  [[maybe_unused]] constexpr bool entered =
+      requires(const typename detail::Entry<F, C, X>::Function& step, C c, X x) {
+    step(std::move(c), std::move(x));
+  };
   if constexpr (detail::ScanCheck<F, C, X>::ok()) return detail::scan_as("scan", f, init, xs, options, w);
   else return std::pair<C, detail::Failed>();
 }
@@ -137,6 +146,10 @@ template <class F, class C, class X>
 template <class F, class C>
 [[nodiscard]] C fori_loop(std::int64_t lo, std::int64_t hi, const F& f, const C& init,
                           Where w = Where::here()) {
+  [[maybe_unused]] constexpr bool entered = requires(
+      const typename detail::Entry<F, const Array&, const C&>::Function& step, const Array& i, const C& c) {
+    step(i, c);
+  };
   constexpr bool fits = std::is_invocable_r_v<C, const F&, const Array&, const C&>;
   static_assert(fits, "fori_loop: the function must take (Array i, carry) and return the carry");
   if constexpr (fits) {
@@ -162,6 +175,9 @@ struct MapOptions {
 /// xs and what f returns are trees. Throws as scan does; ShapeError for a batch size below 1. Source: jax.lax.map.
 template <class F, class X>
 [[nodiscard]] auto map(const F& f, const X& xs, const MapOptions& options = {}, Where w = Where::here()) {
+  [[maybe_unused]] constexpr bool entered = requires(const typename detail::Entry<F, X>::Function& g, X x) {
+    g(std::move(x));
+  };
   if constexpr (detail::Judged<detail::TreeVerdict<X>, detail::FunctionVerdict<F, X>>::ok()) {
     using R = detail::result_t<F, X>;
     const auto each = [&](const X& elements) -> R {

@@ -81,11 +81,13 @@ template <class F, class Rule, class... A> struct JvpRuleVerdict<F, Rule, std::t
 template <class F, class Rule> class CustomJvp : public PlacedCall<CustomJvp<F, Rule>> {
  public:
   CustomJvp(F f, Rule rule) : f_(std::move(f)), rule_(std::move(rule)) {}
+  template <class... A>
+  using Verdict = AllGood<TreeVerdict<A>..., LiftedVerdict<F, lifted_arguments<F, A...>>,
+                          JvpRuleVerdict<F, Rule, lifted_arguments<F, A...>>>;
   template <class... A> using RefusedCall = refused_t<F, A...>;
+  template <class... A> using Entry = LiftedEntry<F, A...>;
   template <class... A> auto call(Where w, const A&... args) const {
-    using Args = lifted_arguments<F, A...>;
-    if constexpr (Judged<TreeVerdict<A>..., LiftedVerdict<F, Args>, JvpRuleVerdict<F, Rule, Args>>::ok())
-      return called(w, Args(args...));
+    if constexpr (Judged<Verdict<A...>>::ok()) return called(w, lifted_arguments<F, A...>(args...));
     else return refused<F, A...>();
   }
 
@@ -168,13 +170,15 @@ class CustomVjp : public PlacedCall<CustomVjp<F, Forward, Backward>> {
  public:
   CustomVjp(F f, Forward forward, Backward backward)
       : f_(std::move(f)), forward_(std::move(forward)), backward_(std::move(backward)) {}
+  template <class... A>
+  using Verdict = AllGood<TreeVerdict<A>..., LiftedVerdict<F, lifted_arguments<F, A...>>,
+                          LiftedVerdict<Forward, lifted_arguments<F, A...>>,
+                          VjpForwardVerdict<F, Forward, lifted_arguments<F, A...>>,
+                          VjpBackwardVerdict<F, Forward, Backward, lifted_arguments<F, A...>>>;
   template <class... A> using RefusedCall = refused_t<F, A...>;
+  template <class... A> using Entry = LiftedEntry<F, A...>;
   template <class... A> auto call(Where w, const A&... args) const {
-    using Args = lifted_arguments<F, A...>;
-    if constexpr (Judged<TreeVerdict<A>..., LiftedVerdict<F, Args>, LiftedVerdict<Forward, Args>,
-                         VjpForwardVerdict<F, Forward, Args>,
-                         VjpBackwardVerdict<F, Forward, Backward, Args>>::ok())
-      return derived(w, Args(args...));
+    if constexpr (Judged<Verdict<A...>>::ok()) return derived(w, lifted_arguments<F, A...>(args...));
     else return refused<F, A...>();
   }
 

@@ -224,5 +224,13 @@ template <Tree T>
   });
   return model;
 }
+/// @cond
+template <class T>
+requires(!Tree<T>) [[nodiscard]] T
+    apply_updates(T model, const std::type_identity_t<T>&, Where = Where::here()) {  // says why T is none
+  (void)detail::TreeCheck<T>::ok();
+  return model;
+}
+/// @endcond
 
 }  // namespace shardarray

@@ -72,6 +72,12 @@ template <class F, class... A, class Then> auto lift(const std::tuple<A...>& arg
 /// FunctionVerdict of lifted arguments.
 template <class F, class Args> struct LiftedVerdict;
 template <class F, class... A> struct LiftedVerdict<F, std::tuple<A...>> : FunctionVerdict<F, const A&...> {};
+/// Entry of lifted arguments.
+template <class F, class Args> struct LiftedEntryOf;
+template <class F, class... A> struct LiftedEntryOf<F, std::tuple<A...>> {
+  using type = Entry<F, const A&...>;
+};
+template <class F, class... A> using LiftedEntry = typename LiftedEntryOf<F, lifted_arguments<F, A...>>::type;
 
 template <std::size_t arguments, std::size_t... Slot> struct GradPositions {
   static consteval bool ok() {
@@ -186,7 +192,7 @@ template <bool WithValue, bool AuxAllowed, class Args, std::size_t... Slot> cons
   if constexpr (AuxAllowed || !((Slot < std::tuple_size_v<Args>)&&...)) return std::type_identity<Failed>();
   else {
     using G = std::tuple_element_t<0, std::tuple<lifted_t<std::tuple_element_t<Slot, Args>>...>>;
-    return std::type_identity<std::conditional_t<WithValue, std::pair<Array, G>, G>>();
+    return std::type_identity<std::conditional_t<WithValue, std::pair<Failed, G>, G>>();
   }
 }
 template <bool WithValue, bool AuxAllowed, class Args, std::size_t... Slot>
@@ -205,6 +211,7 @@ class Gradient : public PlacedCall<Gradient<F, WithValue, AuxAllowed, Slot...>> 
                           LossVerdict<F, lifted_arguments<F, A...>, AuxAllowed>>;
   template <class... A>
   using RefusedCall = refused_gradient<WithValue, AuxAllowed, std::tuple<A...>, Slot...>;
+  template <class... A> using Entry = LiftedEntry<F, A...>;
   template <class... A> auto call(Where w, const A&... args) const {
     if constexpr (Judged<Verdict<A...>>::ok()) {
       const UserSite user(w);

@@ -79,6 +79,7 @@ class Jacobian : public PlacedCall<Jacobian<F, Reverse, At>> {
   explicit Jacobian(F f) : f_(std::move(f)) {}
   template <class... A> using Verdict = JacobianVerdict<F, At, A...>;
   template <class...> using RefusedCall = Failed;
+  template <class... A> using Entry = LiftedEntry<F, A...>;
   template <class... A> auto call(Where w, const A&... args) const {
     if constexpr (Judged<Verdict<A...>>::ok()) {
       const UserSite user(w);
@@ -110,6 +111,7 @@ template <class F, std::size_t At> class SecondDerivatives : public PlacedCall<S
   explicit SecondDerivatives(F f) : of_(Jacobian<F, true, At>(std::move(f))) {}
   template <class... A> using Verdict = JacobianVerdict<F, At, A...>;
   template <class...> using RefusedCall = Failed;
+  template <class... A> using Entry = LiftedEntry<F, A...>;
   template <class... A> auto call(Where w, const A&... args) const {
     if constexpr (Judged<Verdict<A...>>::ok()) return of_.call(w, args...);
     else return Failed();

@@ -108,6 +108,7 @@ template <class F> class Jitted : public detail::PlacedCall<Jitted<F>> {
   using Verdict = detail::AllGood<detail::TreeVerdict<detail::argument_t<A>>...,
                                   detail::FunctionVerdict<F, detail::argument_t<A>...>>;
   template <class... A> using RefusedCall = detail::refused_t<F, detail::argument_t<A>...>;
+  template <class... A> using Entry = detail::Entry<F, detail::argument_t<A>...>;
   Jitted(F f, std::shared_ptr<core::JitCache> cache) : f_(std::move(f)), cache_(std::move(cache)) {}
 
   /// What `f(args...)` does, for the line `w` of that call. Arguments are trees: arrays are traced, everything else is part of the program.

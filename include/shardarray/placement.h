@@ -62,7 +62,7 @@ class SHARDARRAY_API NestedList {
     for (const NestedList& e : entries_) e.append_to(out);
   }
   /// Throws DTypeError unless all whole numbers are values of `dtype`.
-  void check_values(DType dtype) const;
+  void check_values(DType dtype, bool is_named) const;
   /// Is a whole number above 2^63 - 1?
   [[nodiscard]] bool has_large() const;
 

@@ -1,5 +1,9 @@
 // pmap: one element a device.
 #pragma once
+// In this order: compilers print the way on which a header with an error was included.
+#include "shardarray/array.h"
+#include "shardarray/tree.h"
+
 #include "shardarray/jit.h"
 #include "shardarray/vmap.h"
 
@@ -36,6 +40,7 @@ template <class R, class... A>
 template <class F> struct MappedOverDevices {
   F f;
   std::shared_ptr<const PmapOptions> options;
+  template <class... A> using Entry = detail::Entry<F, A...>;
   template <class... A>
   requires std::invocable<const F&, A...> result_t<F, A...>
   operator()(const A&... args) const {

@@ -22,16 +22,23 @@ class Key {
   Key(const Array& key) : key_(&key) {}
   template <std::same_as<void> T = void> Key() { refuse<T>(); }
   template <std::integral I> Key(I) { refuse<I>(); }
+  template <std::floating_point F> Key(F) { refuse<F>(); }
   template <std::integral I> Key(std::initializer_list<I>) { refuse<I>(); }
   template <std::same_as<Shape> S> Key(const S&) { refuse<S>(); }
   operator const Array&() const { return *key_; }
 
- private:
+  /// Of a call whose arguments begin with a T.
   template <class T> static void refuse() {
     static_assert(!std::same_as<T, T>,
                   "random: a key comes first, as in normal(key, {3, 4}); random::key(seed) makes one");
   }
+
+ private:
   const Array* key_ = nullptr;
+};
+/// A number where the key should be, the only argument.
+struct NoKey {
+  template <std::integral I> NoKey(I) { Key::refuse<I>(); }
 };
 }  // namespace detail
 
@@ -119,6 +126,15 @@ struct PermutationOptions {
 [[nodiscard]] SHARDARRAY_API Array permutation(const detail::Key& key, const Array& x,
                                                const PermutationOptions& o = {}, Where w = Where::here());
 
+/// @cond
+// Without a key: what else there is of these names takes these as they are, and is preferred.
+[[nodiscard]] inline Array permutation(const detail::NoKey&) { return {}; }
+template <std::same_as<Array> T> [[nodiscard]] Array permutation(const T&) {
+  detail::Key::refuse<T>();
+  return {};
+}
+/// @endcond
+
 /// Options of choice().
 struct ChoiceOptions {
   bool replace =
@@ -141,6 +157,12 @@ struct ChoiceOptions {
                                                std::int64_t axis = -1, Where w = Where::here());
 [[nodiscard]] SHARDARRAY_API Array categorical(const detail::Key& key, const Array& logits, std::int64_t axis,
                                                const Shape& shape, Where w = Where::here());
+/// @cond
+template <std::same_as<Array> T> [[nodiscard]] Array categorical(const T&) {
+  detail::Key::refuse<T>();
+  return {};
+}
+/// @endcond
 /// Standard normal strictly between lower and upper (lower < upper is not checked); float32 or float64, else DTypeError.
 [[nodiscard]] SHARDARRAY_API Array truncated_normal(const detail::Key& key, double lower, double upper,
                                                     const Shape& shape = {}, DType dtype = float32,

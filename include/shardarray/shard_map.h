@@ -35,6 +35,7 @@ template <class F> struct MappedOverPieces : PlacedCall<MappedOverPieces<F>> {
   MappedOverPieces(F function, ShardMapOptions options) : f(std::move(function)), o(std::move(options)) {}
   template <class... A> using Verdict = AllGood<TreeVerdict<A>..., FunctionVerdict<F, A...>>;
   template <class... A> using RefusedCall = refused_t<F, A...>;
+  template <class... A> using Entry = detail::Entry<F, A...>;
   template <class... A> auto call(Where w, const A&... args) const {
     if constexpr (Judged<Verdict<A...>>::ok()) {
       const std::tuple<A...> originals{args...};

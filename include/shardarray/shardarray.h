@@ -8,6 +8,8 @@
 
 #include "shardarray/grad.h"
 
+#include "shardarray/control_flow.h"
+
 #include "shardarray/activations.h"
 #include "shardarray/apply.h"
 #include "shardarray/associative_scan.h"
@@ -17,7 +19,6 @@
 #include "shardarray/compare.h"
 #include "shardarray/complex.h"
 #include "shardarray/conditional.h"
-#include "shardarray/control_flow.h"
 #include "shardarray/convolution.h"
 #include "shardarray/custom_derivatives.h"
 #include "shardarray/data.h"

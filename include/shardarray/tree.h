@@ -19,6 +19,7 @@
 
 #include "shardarray/array.h"
 #include "shardarray/detail/bind_fields.h"
+#include "shardarray/detail/containers.h"
 #include "shardarray/detail/enumerators.h"
 #include "shardarray/detail/path.h"
 #include "shardarray/detail/placed_call.h"
@@ -27,20 +28,6 @@
 namespace shardarray {
 
 namespace detail {
-
-template <class> inline constexpr bool is_sequence = false;
-template <class T, class A> inline constexpr bool is_sequence<std::vector<T, A>> = true;
-template <class A> inline constexpr bool is_sequence<std::vector<bool, A>> = false;
-template <class T, std::size_t N> inline constexpr bool is_sequence<std::array<T, N>> = true;
-template <class> inline constexpr bool is_optional = false;
-template <class T> inline constexpr bool is_optional<std::optional<T>> = true;
-template <class> inline constexpr bool is_map = false;
-template <class K, class V, class C, class A> inline constexpr bool is_map<std::map<K, V, C, A>> = true;
-template <class> inline constexpr bool is_tuple = false;
-template <class... T> inline constexpr bool is_tuple<std::tuple<T...>> = true;
-template <class A, class B> inline constexpr bool is_tuple<std::pair<A, B>> = true;
-template <class> inline constexpr bool is_std_function = false;
-template <class R, class... A> inline constexpr bool is_std_function<std::function<R(A...)>> = true;
 
 template <class T>
 concept Hooked = requires(T& t) {
@@ -187,6 +174,10 @@ template <class T> struct TreeVerdict {
 /// Every wrapper asks this first and goes on inside `if constexpr`, so that the sentence is the only error.
 template <class T> using TreeCheck = Judged<TreeVerdict<T>>;
 
+/// Of any type: one that is no tree is an error that says why, and no reason for other errors.
+template <class T>
+concept JudgedTree = TreeCheck<T>::ok() || true;
+
 /// What a walk reports beside the leaves. Types are left out: they follow from the type of the whole tree.
 struct StaticValue {
   enum class Kind : std::uint8_t { size, key, integer, real, address, text };
@@ -280,7 +271,8 @@ template <class T> void walk(T& t, const Path& path, LeafRef leaf, StaticRef val
     }
   } else if constexpr (is_tuple<U>)
     std::apply([&](auto&... f) { walk_fields(nullptr, path, leaf, value, f...); }, t);
-  else with_fields(t, [&](auto&... f) { walk_fields(field_names<U>.data(), path, leaf, value, f...); });
+  else if constexpr (Plain<U>)
+    with_fields(t, [&](auto&... f) { walk_fields(field_names<U>.data(), path, leaf, value, f...); });
 }
 inline constexpr auto ignore = [](const StaticValue&, const Path&) {};
 
@@ -421,7 +413,7 @@ struct tree_map_fn {
   }
 };
 struct combine_fn {
-  template <Tree T, std::same_as<T>... More> static T call(Where w, T t, const More&... more) {
+  template <JudgedTree T, std::same_as<T>... More> static T call(Where w, T t, const More&... more) {
     const Site site(w);
     Structure s = structure(t, false);
     std::size_t k = 1;
@@ -494,6 +486,14 @@ template <Tree T, std::predicate<const Array&> F>
 [[nodiscard]] std::pair<T, T> partition(const T& t, const F& keep) {
   return {filter(t, keep), filter(t, [&](const Array& a) { return !keep(a); })};
 }
+/// @cond
+template <class T, class F>
+requires(!Tree<T> && (std::same_as<F, is_array_fn> || std::same_as<F, is_inexact_array_fn>)) [[nodiscard]] T
+    filter(T t, const F&) {
+  (void)detail::TreeCheck<T>::ok();
+  return t;
+}
+/// @endcond
 /// `combine(t, others...)`: at every place the first array that is present. Throws TreeError with the path where sizes or keys differ.
 inline constexpr detail::PlacedFunction<detail::combine_fn> combine{};
 

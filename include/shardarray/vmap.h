@@ -100,6 +100,7 @@ template <class F> struct MappedOverRows : PlacedCall<MappedOverRows<F>> {
   MappedOverRows(F function, VmapOptions o) : f(std::move(function)), options(std::move(o)) {}
   template <class... A> using Verdict = AllGood<TreeVerdict<A>..., FunctionVerdict<F, A...>>;
   template <class... A> using RefusedCall = refused_t<F, A...>;
+  template <class... A> using Entry = detail::Entry<F, A...>;
   template <class... A> auto call(Where w, const A&... args) const {
     if constexpr (Judged<Verdict<A...>>::ok())
       return map_batch<result_t<F, A...>, A...>(body<A...>(f), options, w, args...);

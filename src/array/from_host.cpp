@@ -42,16 +42,25 @@ Array from_list(const NestedList& values, DType stored, const ShapeOf& shape, DT
 
 }  // namespace
 
-void NestedList::check_values(DType dtype) const {
-  for (const NestedList& e : entries_) e.check_values(dtype);
+void NestedList::check_values(DType dtype, bool is_named) const {
+  for (const NestedList& e : entries_) e.check_values(dtype, is_named);
   if (is_list_ || kind_ != DType::int32) return;
   const bool is_large = has_large();
-  if (primitive::is_value(dtype, static_cast<std::int64_t>(bits_), is_large)) return;
+  const auto value = static_cast<std::int64_t>(bits_);
+  if (primitive::is_value(dtype, value, is_large)) return;
+  const DType wide = is_large                                          ? DType::uint64
+                     : primitive::is_value(DType::int32, value, false) ? DType::int32
+                                                                       : DType::int64;
+  const std::string number = is_large ? std::to_string(bits_) : std::to_string(value);
+  if (is_named)
+    throw DTypeError(
+        fmt::format("array: {} does not fit into {}. A list has values of its dtype, and none wraps. Say "
+                    "array(values, {}), and astype where it shall wrap.",
+                    number, name(dtype), name(wide)));
   throw DTypeError(
       fmt::format("array: {} does not fit into {}. Whole numbers give int32 unless a dtype is named. Say "
                   "array(values, {}).",
-                  is_large ? std::to_string(bits_) : std::to_string(static_cast<std::int64_t>(bits_)),
-                  name(dtype), is_large ? "uint64" : "int64"));
+                  number, name(dtype), name(wide)));
 }
 
 bool NestedList::has_large() const {
@@ -65,7 +74,7 @@ Array array(const NestedList& values, const ShapeOf& shape, std::optional<DType>
   const DType kind = values.kind(), wanted = dtype.value_or(kind);
   if (kind == DType::bool_) return from_list<std::uint8_t>(values, DType::bool_, to, wanted, w);
   if (kind == DType::int32) {
-    values.check_values(wanted);
+    values.check_values(wanted, dtype.has_value());
     if (wanted == DType::int32) return from_list<std::int32_t>(values, wanted, to, wanted, w);
     if (!values.has_large()) return from_list<std::int64_t>(values, DType::int64, to, wanted, w);
     if (wanted == DType::uint64) return from_list<std::uint64_t>(values, wanted, to, wanted, w);

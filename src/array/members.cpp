@@ -248,8 +248,10 @@ bool ShardedArray::item_bool() const {
   const Site site(has_value() ? node_->where : detail::RecordedLine());
   const Type& t = type_of(*this, "bool");
   if (num_elements(t.shape) != 1)
-    throw ShapeError(
-        fmt::format("bool: the truth value of {} is ambiguous. Use any() or all().", to_string(t)));
+    throw ShapeError(fmt::format(
+        "bool: the truth value of {} is ambiguous. Use any() or all(); element by element: where, "
+        "logical_and, logical_or, logical_not, maximum, minimum.",
+        to_string(t)));
   bool v = false;
   read(&v, DType::bool_, 1, "bool", {});
   return v;

@@ -6,6 +6,8 @@
 
 #include "shardarray/tree.h"
 
+#include "shardarray/detail/placed_call.h"
+
 namespace shardarray {
 
 /// Marks an argument as given away without a move: `step(donated(model), x)` empties the arrays of `model` as
@@ -67,6 +69,16 @@ template <class F, class R> struct ReturnsArrays {
     return fits;
   }
 };
+template <class F, class... A> struct EntryInto {
+  using type = EntryOf<(TreeVerdict<std::remove_cvref_t<A>>::good && ...), F, A...>;
+};
+template <class F, class... A>
+requires requires { typename F::template Entry<std::remove_cvref_t<A>...>; }
+struct EntryInto<F, A...> {
+  using type = typename F::template Entry<std::remove_cvref_t<A>...>;
+};
+/// What PlacedCall enters where a call of a wrapper of F has such arguments: F, or what F wraps.
+template <class F, class... A> using Entry = typename EntryInto<F, A...>::type;
 template <class F, class R> struct ResultVerdict : TreeVerdict<std::remove_cvref_t<R>> {};
 template <class F> struct ResultVerdict<F, void> {
   static constexpr bool good = false;

@@ -1,7 +1,11 @@
 // The line of a call that takes any number of arguments, behind which no default argument can stand.
 #pragma once
+#include <concepts>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 
+#include "shardarray/detail/verdict.h"
 #include "shardarray/error.h"
 
 // SHARDARRAY_n(X) is X(1), ..., X(n). The operators themselves are no macros: compilers would tell of each in every message.
@@ -24,6 +28,21 @@
 #define SHARDARRAY_TYPE(k) class A##k
 #define SHARDARRAY_TAKEN(k) A##k&& a##k
 #define SHARDARRAY_PASSED(k) std::forward<A##k>(a##k)
+#define SHARDARRAY_NAMED(k) std::remove_cvref_t<A##k>
+#define SHARDARRAY_ENTERED(k) std::declval<typename Entry::template At<k>>()
+// W is Where: a call of more arguments has none of this number. S is Self, complete.
+#define SHARDARRAY_PARAMETERS(list)                                                                   \
+  list(SHARDARRAY_TYPE), std::same_as<Where> W = Where,                                               \
+                                             class S = std::conditional_t < std::same_as<W, Where> && \
+                                                       no_place<list(SHARDARRAY_NAMED)>,              \
+                                             Self, TakesAnything >                                    \
+      , class Entry = typename S::template Entry<list(SHARDARRAY_NAMED)>,                             \
+                                             bool = requires(const typename Entry::Function&f) {      \
+    f(list(SHARDARRAY_ENTERED));                                                                      \
+  }
+#define SHARDARRAY_JUDGED(list)       \
+  no_place<list(SHARDARRAY_NAMED)> && \
+      (Judged<typename S::template Verdict<list(SHARDARRAY_NAMED)>>::ok() || true)
 
 namespace shardarray::detail {
 
@@ -33,75 +52,107 @@ namespace shardarray::detail {
   throw;
 }
 
+/// Of the types of arguments: none is the line of a call.
+template <class... A> inline constexpr bool no_place = !(std::same_as<A, Where> || ...);
+/// The types with which PlacedCall enters a function F, and those behind it: F's own, if the arguments are trees.
+template <bool are_trees, class F, class... A> struct EntryOf {
+  using Function = F;
+  template <std::size_t k> using At = std::tuple_element_t<k - 1, std::tuple<A...>>;
+};
+struct TakesAnything {
+  template <class... A> using Entry = EntryOf<true, TakesAnything, A...>;
+  template <class... A> void operator()(A&&...) const;
+};
+template <class F, class... A> struct EntryOf<false, F, A...> : EntryOf<true, TakesAnything, A...> {};
+
 /// The call operator of what jit, grad, vmap and their kin return: `call(line, args...)` of Self. An error that has no place yet
 /// gets that of the call; nothing is done for a call that throws none. Calls of more than sixteen arguments have no line.
+///
+/// Self::Entry<A...>, an EntryOf, and Self::Verdict<A...> are asked here, so that what compilers say of a function's body and of a call
+/// has a short way to the user's line.
 template <class Self> class PlacedCall {
  public:
   auto operator()(Where w = Where::here()) const try { return self().call(w); } catch (Error& error) {
     rethrow_with(error, w);
   }
-  template <SHARDARRAY_1(SHARDARRAY_TYPE)>
-  auto operator()(SHARDARRAY_1(SHARDARRAY_TAKEN), Where w = Where::here()) const try {
+  template <SHARDARRAY_PARAMETERS(SHARDARRAY_1)>
+  requires SHARDARRAY_JUDGED(SHARDARRAY_1)
+  auto operator()(SHARDARRAY_1(SHARDARRAY_TAKEN), W w = Where::here()) const try {
     return self().call(w, SHARDARRAY_1(SHARDARRAY_PASSED));
   } catch (Error& error) { rethrow_with(error, w); }
-  template <SHARDARRAY_2(SHARDARRAY_TYPE)>
-  auto operator()(SHARDARRAY_2(SHARDARRAY_TAKEN), Where w = Where::here()) const try {
+  template <SHARDARRAY_PARAMETERS(SHARDARRAY_2)>
+  requires SHARDARRAY_JUDGED(SHARDARRAY_2)
+  auto operator()(SHARDARRAY_2(SHARDARRAY_TAKEN), W w = Where::here()) const try {
     return self().call(w, SHARDARRAY_2(SHARDARRAY_PASSED));
   } catch (Error& error) { rethrow_with(error, w); }
-  template <SHARDARRAY_3(SHARDARRAY_TYPE)>
-  auto operator()(SHARDARRAY_3(SHARDARRAY_TAKEN), Where w = Where::here()) const try {
+  template <SHARDARRAY_PARAMETERS(SHARDARRAY_3)>
+  requires SHARDARRAY_JUDGED(SHARDARRAY_3)
+  auto operator()(SHARDARRAY_3(SHARDARRAY_TAKEN), W w = Where::here()) const try {
     return self().call(w, SHARDARRAY_3(SHARDARRAY_PASSED));
   } catch (Error& error) { rethrow_with(error, w); }
-  template <SHARDARRAY_4(SHARDARRAY_TYPE)>
-  auto operator()(SHARDARRAY_4(SHARDARRAY_TAKEN), Where w = Where::here()) const try {
+  template <SHARDARRAY_PARAMETERS(SHARDARRAY_4)>
+  requires SHARDARRAY_JUDGED(SHARDARRAY_4)
+  auto operator()(SHARDARRAY_4(SHARDARRAY_TAKEN), W w = Where::here()) const try {
     return self().call(w, SHARDARRAY_4(SHARDARRAY_PASSED));
   } catch (Error& error) { rethrow_with(error, w); }
-  template <SHARDARRAY_5(SHARDARRAY_TYPE)>
-  auto operator()(SHARDARRAY_5(SHARDARRAY_TAKEN), Where w = Where::here()) const try {
+  template <SHARDARRAY_PARAMETERS(SHARDARRAY_5)>
+  requires SHARDARRAY_JUDGED(SHARDARRAY_5)
+  auto operator()(SHARDARRAY_5(SHARDARRAY_TAKEN), W w = Where::here()) const try {
     return self().call(w, SHARDARRAY_5(SHARDARRAY_PASSED));
   } catch (Error& error) { rethrow_with(error, w); }
-  template <SHARDARRAY_6(SHARDARRAY_TYPE)>
-  auto operator()(SHARDARRAY_6(SHARDARRAY_TAKEN), Where w = Where::here()) const try {
+  template <SHARDARRAY_PARAMETERS(SHARDARRAY_6)>
+  requires SHARDARRAY_JUDGED(SHARDARRAY_6)
+  auto operator()(SHARDARRAY_6(SHARDARRAY_TAKEN), W w = Where::here()) const try {
     return self().call(w, SHARDARRAY_6(SHARDARRAY_PASSED));
   } catch (Error& error) { rethrow_with(error, w); }
-  template <SHARDARRAY_7(SHARDARRAY_TYPE)>
-  auto operator()(SHARDARRAY_7(SHARDARRAY_TAKEN), Where w = Where::here()) const try {
+  template <SHARDARRAY_PARAMETERS(SHARDARRAY_7)>
+  requires SHARDARRAY_JUDGED(SHARDARRAY_7)
+  auto operator()(SHARDARRAY_7(SHARDARRAY_TAKEN), W w = Where::here()) const try {
     return self().call(w, SHARDARRAY_7(SHARDARRAY_PASSED));
   } catch (Error& error) { rethrow_with(error, w); }
-  template <SHARDARRAY_8(SHARDARRAY_TYPE)>
-  auto operator()(SHARDARRAY_8(SHARDARRAY_TAKEN), Where w = Where::here()) const try {
+  template <SHARDARRAY_PARAMETERS(SHARDARRAY_8)>
+  requires SHARDARRAY_JUDGED(SHARDARRAY_8)
+  auto operator()(SHARDARRAY_8(SHARDARRAY_TAKEN), W w = Where::here()) const try {
     return self().call(w, SHARDARRAY_8(SHARDARRAY_PASSED));
   } catch (Error& error) { rethrow_with(error, w); }
-  template <SHARDARRAY_9(SHARDARRAY_TYPE)>
-  auto operator()(SHARDARRAY_9(SHARDARRAY_TAKEN), Where w = Where::here()) const try {
+  template <SHARDARRAY_PARAMETERS(SHARDARRAY_9)>
+  requires SHARDARRAY_JUDGED(SHARDARRAY_9)
+  auto operator()(SHARDARRAY_9(SHARDARRAY_TAKEN), W w = Where::here()) const try {
     return self().call(w, SHARDARRAY_9(SHARDARRAY_PASSED));
   } catch (Error& error) { rethrow_with(error, w); }
-  template <SHARDARRAY_10(SHARDARRAY_TYPE)>
-  auto operator()(SHARDARRAY_10(SHARDARRAY_TAKEN), Where w = Where::here()) const try {
+  template <SHARDARRAY_PARAMETERS(SHARDARRAY_10)>
+  requires SHARDARRAY_JUDGED(SHARDARRAY_10)
+  auto operator()(SHARDARRAY_10(SHARDARRAY_TAKEN), W w = Where::here()) const try {
     return self().call(w, SHARDARRAY_10(SHARDARRAY_PASSED));
   } catch (Error& error) { rethrow_with(error, w); }
-  template <SHARDARRAY_11(SHARDARRAY_TYPE)>
-  auto operator()(SHARDARRAY_11(SHARDARRAY_TAKEN), Where w = Where::here()) const try {
+  template <SHARDARRAY_PARAMETERS(SHARDARRAY_11)>
+  requires SHARDARRAY_JUDGED(SHARDARRAY_11)
+  auto operator()(SHARDARRAY_11(SHARDARRAY_TAKEN), W w = Where::here()) const try {
     return self().call(w, SHARDARRAY_11(SHARDARRAY_PASSED));
   } catch (Error& error) { rethrow_with(error, w); }
-  template <SHARDARRAY_12(SHARDARRAY_TYPE)>
-  auto operator()(SHARDARRAY_12(SHARDARRAY_TAKEN), Where w = Where::here()) const try {
+  template <SHARDARRAY_PARAMETERS(SHARDARRAY_12)>
+  requires SHARDARRAY_JUDGED(SHARDARRAY_12)
+  auto operator()(SHARDARRAY_12(SHARDARRAY_TAKEN), W w = Where::here()) const try {
     return self().call(w, SHARDARRAY_12(SHARDARRAY_PASSED));
   } catch (Error& error) { rethrow_with(error, w); }
-  template <SHARDARRAY_13(SHARDARRAY_TYPE)>
-  auto operator()(SHARDARRAY_13(SHARDARRAY_TAKEN), Where w = Where::here()) const try {
+  template <SHARDARRAY_PARAMETERS(SHARDARRAY_13)>
+  requires SHARDARRAY_JUDGED(SHARDARRAY_13)
+  auto operator()(SHARDARRAY_13(SHARDARRAY_TAKEN), W w = Where::here()) const try {
     return self().call(w, SHARDARRAY_13(SHARDARRAY_PASSED));
   } catch (Error& error) { rethrow_with(error, w); }
-  template <SHARDARRAY_14(SHARDARRAY_TYPE)>
-  auto operator()(SHARDARRAY_14(SHARDARRAY_TAKEN), Where w = Where::here()) const try {
+  template <SHARDARRAY_PARAMETERS(SHARDARRAY_14)>
+  requires SHARDARRAY_JUDGED(SHARDARRAY_14)
+  auto operator()(SHARDARRAY_14(SHARDARRAY_TAKEN), W w = Where::here()) const try {
     return self().call(w, SHARDARRAY_14(SHARDARRAY_PASSED));
   } catch (Error& error) { rethrow_with(error, w); }
-  template <SHARDARRAY_15(SHARDARRAY_TYPE)>
-  auto operator()(SHARDARRAY_15(SHARDARRAY_TAKEN), Where w = Where::here()) const try {
+  template <SHARDARRAY_PARAMETERS(SHARDARRAY_15)>
+  requires SHARDARRAY_JUDGED(SHARDARRAY_15)
+  auto operator()(SHARDARRAY_15(SHARDARRAY_TAKEN), W w = Where::here()) const try {
     return self().call(w, SHARDARRAY_15(SHARDARRAY_PASSED));
   } catch (Error& error) { rethrow_with(error, w); }
-  template <SHARDARRAY_16(SHARDARRAY_TYPE)>
-  auto operator()(SHARDARRAY_16(SHARDARRAY_TAKEN), Where w = Where::here()) const try {
+  template <SHARDARRAY_PARAMETERS(SHARDARRAY_16)>
+  requires SHARDARRAY_JUDGED(SHARDARRAY_16)
+  auto operator()(SHARDARRAY_16(SHARDARRAY_TAKEN), W w = Where::here()) const try {
     return self().call(w, SHARDARRAY_16(SHARDARRAY_PASSED));
   } catch (Error& error) { rethrow_with(error, w); }
   template <class... A>
@@ -214,3 +265,7 @@ template <class F> class PlacedFunction : public F {
 #undef SHARDARRAY_TYPE
 #undef SHARDARRAY_TAKEN
 #undef SHARDARRAY_PASSED
+#undef SHARDARRAY_NAMED
+#undef SHARDARRAY_ENTERED
+#undef SHARDARRAY_PARAMETERS
+#undef SHARDARRAY_JUDGED

@@ -59,13 +59,14 @@ template <class G> struct LossScaled {
   LossScaleOptions options;
   template <class T> using State = LossScaledState<detail::state_of<G, T>>;
   /// The state of `inner` and the first scale. Throws as `inner` and LossScale::init do.
-  template <Tree T> [[nodiscard]] State<T> init(const T& parameters, Where w = Where::here()) const {
+  template <shardarray::detail::JudgedTree T>
+  [[nodiscard]] State<T> init(const T& parameters, Where w = Where::here()) const {
     const Site site(w);
     return {detail::init_of(inner, parameters, w), LossScale::init(options, w)};
   }
   /// (updates, next state) from gradients of the scaled loss: they are divided, and where one is not finite the updates are zeros and
   /// the state of `inner` stays. Throws as `inner` does.
-  template <Tree T, class P = none_t>
+  template <shardarray::detail::JudgedTree T, class P = none_t>
   [[nodiscard]] std::pair<T, State<T>> update(const T& grads, const State<T>& state,
                                               const P& parameters = none, Where w = Where::here()) const {
     const Site site(w);

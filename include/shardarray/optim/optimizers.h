@@ -66,13 +66,14 @@ template <class Rate = double> struct Adam {
   Rate learning_rate;  ///< a number, or a Schedule
   AdamOptions options;
   /// Zero means for every floating array of the tree, placed as it is; count 0.
-  template <Tree T> [[nodiscard]] AdamState<T> init(const T& parameters, Where w = Where::here()) const {
+  template <shardarray::detail::JudgedTree T>
+  [[nodiscard]] AdamState<T> init(const T& parameters, Where w = Where::here()) const {
     const Site site(w, "adam.init");
     return detail::first_state<AdamState<T>>(detail::AdamRule{options}, parameters, w);
   }
   /// (updates, next state). Throws with the path where the gradients do not fit the state: TreeError for other sizes or keys and
   /// for an array in one of both only, ShapeError for another shape. Parameters are not used.
-  template <Tree T, class P = none_t>
+  template <shardarray::detail::JudgedTree T, class P = none_t>
   [[nodiscard]] std::pair<T, AdamState<T>> update(const T& grads, const AdamState<T>& state, const P& = none,
                                                   Where w = Where::here()) const {
     const Site site(w, "adam.update");
@@ -87,7 +88,8 @@ template <class Rate = double> struct Sgd {
   Rate learning_rate;  ///< a number, or a Schedule
   SgdOptions options;
   /// Zero traces for every floating array of the tree where there is momentum, count 0 where the rate is a schedule.
-  template <Tree T> [[nodiscard]] SgdState<T> init(const T& parameters, Where w = Where::here()) const {
+  template <shardarray::detail::JudgedTree T>
+  [[nodiscard]] SgdState<T> init(const T& parameters, Where w = Where::here()) const {
     const Site site(w, "sgd.init");
     detail::Slots slots = shardarray::detail::slots(parameters);
     slots = options.momentum != 0 ? detail::zeros_for(std::move(slots)) : detail::Slots(slots.size());
@@ -95,7 +97,7 @@ template <class Rate = double> struct Sgd {
             detail::with_slots(parameters, slots)};
   }
   /// As adam's; without momentum only sizes and keys are compared.
-  template <Tree T, class P = none_t>
+  template <shardarray::detail::JudgedTree T, class P = none_t>
   [[nodiscard]] std::pair<T, SgdState<T>> update(const T& grads, const SgdState<T>& state, const P& = none,
                                                  Where w = Where::here()) const {
     const Site site(w, "sgd.update");

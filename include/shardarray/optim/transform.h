@@ -233,13 +233,14 @@ template <class R> struct Leafwise {
   template <class T> using State = typename R::template State<T>;
   static constexpr bool uses_params = requires { R::uses_params; };
   /// A new array for every floating array of the tree, placed as it is; count 0. Throws what making arrays throws.
-  template <Tree T> [[nodiscard]] State<T> init(const T& parameters, Where w = Where::here()) const {
+  template <shardarray::detail::JudgedTree T>
+  [[nodiscard]] State<T> init(const T& parameters, Where w = Where::here()) const {
     const Site site(w);
     return detail::first_state<State<T>>(rule, parameters, w);
   }
   /// (updates, next state). Throws with the path where the gradients do not fit the state, or the parameters where those are used:
   /// TreeError for other sizes or keys and for an array that is missing in one of them, ShapeError for another shape.
-  template <Tree T, class P = none_t>
+  template <shardarray::detail::JudgedTree T, class P = none_t>
   [[nodiscard]] std::pair<T, State<T>> update(const T& grads, const State<T>& state,
                                               const P& parameters = none, Where w = Where::here()) const {
     const Site site(w, R::name);
@@ -255,13 +256,14 @@ template <shardarray::detail::FixedString name, class... G> struct Chain {
   template <class T> using State = std::tuple<detail::state_of<G, T>...>;
   static constexpr bool uses_params = (detail::uses_params<G> || ...);
   /// The states of the parts.
-  template <Tree T> [[nodiscard]] State<T> init(const T& parameters, Where w = Where::here()) const {
+  template <shardarray::detail::JudgedTree T>
+  [[nodiscard]] State<T> init(const T& parameters, Where w = Where::here()) const {
     const Site site(w);
     return std::apply([&](const G&... part) { return State<T>(detail::init_of(part, parameters, w)...); },
                       parts);
   }
   /// Every part takes the updates of the one before it. Throws what they throw.
-  template <Tree T, class P = none_t>
+  template <shardarray::detail::JudgedTree T, class P = none_t>
   [[nodiscard]] std::pair<T, State<T>> update(const T& grads, const State<T>& state,
                                               const P& parameters = none, Where w = Where::here()) const {
     const Site site(w, name.text[0] ? name.text : nullptr);

@@ -40,12 +40,13 @@ template <class G, class M> struct Masked {
   M mask;
   template <class T> using State = MaskedState<detail::state_of<G, T>>;
   /// The state of the chosen leaves. Throws as `inner` does.
-  template <Tree T> [[nodiscard]] State<T> init(const T& parameters, Where w = Where::here()) const {
+  template <shardarray::detail::JudgedTree T>
+  [[nodiscard]] State<T> init(const T& parameters, Where w = Where::here()) const {
     const Site site(w);
     return {detail::init_of(inner, detail::chosen(parameters, mask), w)};
   }
   /// (updates, next state). Throws as `inner` does.
-  template <Tree T, class P = none_t>
+  template <shardarray::detail::JudgedTree T, class P = none_t>
   [[nodiscard]] std::pair<T, State<T>> update(const T& grads, const State<T>& state,
                                               const P& parameters = none, Where w = Where::here()) const {
     const Site site(w);
@@ -70,10 +71,11 @@ namespace detail {
 template <class G> struct Maybe {
   std::optional<G> part;
   template <class T> using State = std::optional<state_of<G, T>>;
-  template <Tree T> State<T> init(const T& parameters, Where w = Where::here()) const {
+  template <shardarray::detail::JudgedTree T>
+  State<T> init(const T& parameters, Where w = Where::here()) const {
     return part ? State<T>(init_of(*part, parameters, w)) : State<T>();
   }
-  template <Tree T, class P>
+  template <shardarray::detail::JudgedTree T, class P>
   std::pair<T, State<T>> update(const T& grads, const State<T>& state, const P& p,
                                 Where w = Where::here()) const {
     if (!part || !state) return {grads, state};
@@ -128,7 +130,8 @@ template <class G, class K> struct MultiSteps {
   MultiStepsOptions options;
   template <class T> using State = MultiStepsState<detail::state_of<G, T>, T>;
   /// The state of `inner`, counts 0, and zeros for every floating array.
-  template <Tree T> [[nodiscard]] State<T> init(const T& parameters, Where w = Where::here()) const {
+  template <shardarray::detail::JudgedTree T>
+  [[nodiscard]] State<T> init(const T& parameters, Where w = Where::here()) const {
     const Site site(w);
     const auto zeros = detail::accumulators(shardarray::detail::slots(parameters));
     return {detail::zero_count(w), detail::zero_count(w), detail::init_of(inner, parameters, w),
@@ -136,7 +139,7 @@ template <class G, class K> struct MultiSteps {
   }
   /// (zeros, next state) k - 1 times, then what `inner` makes of the mean. Throws with the path where the gradients do not fit the
   /// state, as adam does, and as `inner` does.
-  template <Tree T, class P = none_t>
+  template <shardarray::detail::JudgedTree T, class P = none_t>
   [[nodiscard]] std::pair<T, State<T>> update(const T& grads, const State<T>& state,
                                               const P& parameters = none, Where w = Where::here()) const {
     const Site site(w, "multi_steps.update");
@@ -229,14 +232,14 @@ template <class G> struct Lookahead {
   bool reset_state;
   template <class T> using State = LookaheadState<detail::state_of<G, T>>;
   /// The state of the optimizer of the fast parameters, 0 steps.
-  template <Tree T>
+  template <shardarray::detail::JudgedTree T>
   [[nodiscard]] State<T> init(const LookaheadParams<T>& parameters, Where w = Where::here()) const {
     const Site site(w);
     return {detail::init_of(fast_optimizer, parameters.fast, w), detail::zero_count(w)};
   }
   /// (updates of both, next state), from gradients of the fast parameters. Throws as the optimizer does, and TreeError or ShapeError
   /// with the path where the parameters do not fit the gradients.
-  template <Tree T>
+  template <shardarray::detail::JudgedTree T>
   [[nodiscard]] std::pair<LookaheadParams<T>, State<T>> update(const T& grads, const State<T>& state,
                                                                const LookaheadParams<T>& parameters,
                                                                Where w = Where::here()) const {
