@@ -29,7 +29,7 @@
 #define SHARDARRAY_TAKEN(k) A##k&& a##k
 #define SHARDARRAY_PASSED(k) std::forward<A##k>(a##k)
 #define SHARDARRAY_NAMED(k) std::remove_cvref_t<A##k>
-#define SHARDARRAY_ENTERED(k) std::declval<typename Entry::template At<k>>()
+#define SHARDARRAY_ENTERED(k) std::declval<typename Entry::template At<(k)>>()
 // W is Where: a call of more arguments has none of this number. S is Self, complete.
 #define SHARDARRAY_PARAMETERS(list)                                                                   \
   list(SHARDARRAY_TYPE), std::same_as<Where> W = Where,                                               \
