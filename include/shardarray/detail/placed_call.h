@@ -31,18 +31,16 @@
 #define SHARDARRAY_NAMED(k) std::remove_cvref_t<A##k>
 #define SHARDARRAY_ENTERED(k) std::declval<typename Entry::template At<(k)>>()
 // W is Where: a call of more arguments has none of this number. S is Self, complete.
-#define SHARDARRAY_PARAMETERS(list)                                                                   \
-  list(SHARDARRAY_TYPE), std::same_as<Where> W = Where,                                               \
-                                             class S = std::conditional_t < std::same_as<W, Where> && \
-                                                       no_place<list(SHARDARRAY_NAMED)>,              \
-                                             Self, TakesAnything >                                    \
-      , class Entry = typename S::template Entry<list(SHARDARRAY_NAMED)>,                             \
-                                             bool = requires(const typename Entry::Function&f) {      \
-    f(list(SHARDARRAY_ENTERED));                                                                      \
-  }
+// clang-format off
+#define SHARDARRAY_PARAMETERS(list)                                                                               \
+  list(SHARDARRAY_TYPE), std::same_as<Where> W = Where,                                                           \
+  class S = std::conditional_t<std::same_as<W, Where> && no_place<list(SHARDARRAY_NAMED)>, Self, TakesAnything>,  \
+  class Entry = typename S::template Entry<list(SHARDARRAY_NAMED)>,                                               \
+  bool = requires(const typename Entry::Function& f) { f(list(SHARDARRAY_ENTERED)); }
 #define SHARDARRAY_JUDGED(list)       \
   no_place<list(SHARDARRAY_NAMED)> && \
-      (Judged<typename S::template Verdict<list(SHARDARRAY_NAMED)>>::ok() || true)
+  (Judged<typename S::template Verdict<list(SHARDARRAY_NAMED)>>::ok() || true)
+// clang-format on
 
 namespace shardarray::detail {
 
