@@ -1,7 +1,9 @@
 // jacfwd, jacrev, hessian, hvp, linearize, eval_shape: JAX's numbers, trees, shapes, messages.
+#include <complex>
 #include <map>
 
 #include "golden.h"
+#include "messages.h"
 #include "transforms_helpers.h"
 
 namespace jacobian_test {
@@ -167,6 +169,42 @@ TEST_CASE("eval_shape: shapes and dtypes, and nothing is computed") {
           (void)sa::jit([&](const Array& v) { return v + nothing; })(sa::ones({3}));
         }).find(none) != std::string::npos);
   CHECK(error<sa::ShapeError>([] { (void)sa::shape_dtype_struct({-1}); }).find("shape_dtype_struct: ") == 0);
+}
+
+TEST_CASE("jacobian: complex numbers as in JAX: whole rows, or a refusal") {
+  const Array z = sa::complex(sa::array({0.5, 2.0}), sa::array({1.5, -1.0})), t = sa::array({0.5, 2.0});
+  const auto real_part = [](Array v) { return sa::real(v * v); };
+  const auto loss = [](Array v) { return sa::sum(sa::real(v * v * v)); };
+  const auto turned = [](Array v) { return sa::exp(v * std::complex<double>(0, 1)); };
+  const auto square = [](Array v) { return v * v; };
+  // A row is the gradient of its element.
+  const Array rows = sa::jacrev(real_part)(z);
+  CHECK(rows.dtype() == sa::complex64);
+  for (std::int64_t k = 0; k < 2; k++)
+    CHECK(sa::allclose(rows[k], sa::grad([&](Array v) { return real_part(v)[k]; })(z)));
+  CHECK(sa::allclose(sa::jacrev(loss)(z), sa::grad(loss)(z)));
+  CHECK(sa::allclose(sa::jacrev(square)(z), sa::diag(z * 2)));
+  CHECK(sa::allclose(sa::jacfwd(square)(z), sa::diag(z * 2)));
+  CHECK(sa::allclose(sa::jacfwd(turned)(t), sa::diag(turned(t) * std::complex<double>(0, 1))));
+  const auto refusal = [](const auto& f) { return sa::testing::message_of<sa::DTypeError>(f); };
+  CHECK(refusal([&] { (void)sa::jacrev(turned)(t); }) ==
+        "jacrev: the function gives c64[2] from f32[2]. Rows of a complex result by a real argument are half "
+        "of it. Use jacfwd, or the "
+        "function's real() and imag().");
+  const std::string columns =
+      "from c64[2]. Columns of a real result by a complex argument are half of it. Use jacrev, or take real "
+      "arguments.";
+  CHECK(refusal([&] { (void)sa::jacfwd(real_part)(z); }) == "jacfwd: the function gives f32[2] " + columns);
+  CHECK(refusal([&] { (void)sa::hessian(loss)(z); }) ==
+        "hessian: the function gives f32[] from c64[2]. Second derivatives where one is complex and the "
+        "other real are half of it. Take the function's real() and imag() of real arguments.");
+  CHECK_THROWS_AS((void)sa::hessian(turned)(t), sa::DTypeError);
+  CHECK(sa::allclose(sa::hessian([](Array v) { return sa::sum(v * v * v); })(z), sa::diag(z * 6)));
+  // Rows have the argument's dtype: what a narrower result cannot hold is there.
+  const auto narrow = [](Array v) { return (v * v * v).astype(sa::float16); };
+  const Array slope = sa::jacrev(narrow)(sa::array({200.0}));
+  CHECK(slope.dtype() == sa::float32);
+  CHECK(slope.item<float>() == 120000);
 }
 
 }  // namespace jacobian_test

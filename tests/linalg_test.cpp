@@ -298,4 +298,50 @@ TEST_CASE("linalg: logarithms of determinants that overflow or underflow, of any
     }
 }
 
+TEST_CASE("linalg: what is not finite reaches what depends on it, in float32 as in float64") {
+  const auto nan_at = [](const Array& x) {
+    std::vector<bool> all;
+    for (const double v : x.to_vector<double>()) all.push_back(!std::isfinite(v));
+    return all;
+  };
+  int seen = 0;
+  for (const std::int64_t n : {1, 2, 3, 5, 40})
+    for (const double bad : {std::nan(""), HUGE_VAL})
+      for (std::int64_t at = 0; at < n * n; at += n < 40 ? 1 : 371) {
+        CAPTURE(n);
+        CAPTURE(bad);
+        CAPTURE(at);
+        std::vector<double> v(static_cast<std::size_t>(n * n));
+        for (std::size_t k = 0; k < v.size(); k++) v[k] = static_cast<double>((k * 7 + k / 3) % 5) / 8;
+        for (std::int64_t k = 0; k < n; k++) v[static_cast<std::size_t>(k * n + k)] += static_cast<double>(n);
+        v[static_cast<std::size_t>(at)] = bad;
+        const Array wide = sa::array(v, {n, n}, sa::float64), x = wide.astype(sa::float32),
+                    b = sa::ones({n, 2});
+        const auto same = [&](const char* what, const Array& a, const Array& expected) {
+          seen++;
+          CHECK_MESSAGE(nan_at(a) == nan_at(expected), what);
+        };
+        same("cholesky", sa::linalg::cholesky(x), sa::linalg::cholesky(wide));
+        same("solve", sa::linalg::solve(x, b), sa::linalg::solve(wide, b.astype(sa::float64)));
+        same("inv", sa::linalg::inv(x), sa::linalg::inv(wide));
+        same("det", sa::linalg::det(x), sa::linalg::det(wide));
+        same("q", sa::linalg::qr(x).q, sa::linalg::qr(wide).q);
+        same("r", sa::linalg::qr(x).r, sa::linalg::qr(wide).r);
+      }
+  CHECK(seen > 400);
+}
+
+TEST_CASE("linalg: workspaces that LAPACK cannot count are refused, whatever it answers") {
+  const auto refuses = [](const auto& f) {
+    const std::string text = sa::testing::message_of<sa::CompileError>([&] { sa::eval(f()); });
+    CHECK_MESSAGE(text.find("its workspace has more than 2^31 elements") != std::string::npos, text);
+  };
+  for (const std::int64_t n : {32767, 46341}) {
+    refuses([&] { return sa::linalg::eigh(sa::zeros({0, n, n})).eigenvectors; });
+    refuses([&] { return sa::linalg::eigh(sa::zeros({0, n, n}, sa::complex64)).eigenvectors; });
+    refuses([&] { return sa::linalg::svd(sa::zeros({0, n, n})).u; });
+  }
+  refuses([&] { return sa::linalg::svd(sa::zeros({0, 30000, 30000})).u; });
+}
+
 }  // namespace linalg_test

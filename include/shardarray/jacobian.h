@@ -73,8 +73,8 @@ using JacobianVerdict = AllGood<TreeVerdict<A>..., JacobianPositionVerdict<sizeo
                                 LiftedVerdict<F, lifted_arguments<F, A...>>>;
 
 /// What jacfwd() and jacrev() return.
-template <class F, bool Reverse, std::size_t At>
-class Jacobian : public PlacedCall<Jacobian<F, Reverse, At>> {
+template <class F, core::JacobianBy By, std::size_t At>
+class Jacobian : public PlacedCall<Jacobian<F, By, At>> {
  public:
   explicit Jacobian(F f) : f_(std::move(f)) {}
   template <class... A> using Verdict = JacobianVerdict<F, At, A...>;
@@ -91,10 +91,12 @@ class Jacobian : public PlacedCall<Jacobian<F, Reverse, At>> {
   template <class... A> auto derived(Where w, std::tuple<A...> args) const {
     using In = std::tuple_element_t<At, std::tuple<A...>>;
     const int chosen[] = {static_cast<int>(At)};
-    constexpr const char* name = Reverse ? "jacrev" : "jacfwd";
+    constexpr const char* name = By == core::JacobianBy::columns ? "jacfwd"
+                                 : By == core::JacobianBy::rows  ? "jacrev"
+                                                                 : "hessian";
     const Variables<A...> variables(std::move(args), chosen, name);
     const auto value = std::apply(f_, variables.args());
-    const core::Arrays all = core::jacobian(variables.open(), slots(value), Reverse, name, w);
+    const core::Arrays all = core::jacobian(variables.open(), slots(value), By, name, w);
     const std::size_t count = variables.open().variables().size();
     std::size_t first = 0;
     return jacobian_tree<In>(value, [&] {
@@ -108,7 +110,7 @@ class Jacobian : public PlacedCall<Jacobian<F, Reverse, At>> {
 /// What hessian() returns.
 template <class F, std::size_t At> class SecondDerivatives : public PlacedCall<SecondDerivatives<F, At>> {
  public:
-  explicit SecondDerivatives(F f) : of_(Jacobian<F, true, At>(std::move(f))) {}
+  explicit SecondDerivatives(F f) : of_(Rows(std::move(f))) {}
   template <class... A> using Verdict = JacobianVerdict<F, At, A...>;
   template <class...> using RefusedCall = Failed;
   template <class... A> using Entry = LiftedEntry<F, A...>;
@@ -118,7 +120,8 @@ template <class F, std::size_t At> class SecondDerivatives : public PlacedCall<S
   }
 
  private:
-  Jacobian<Jacobian<F, true, At>, false, At> of_;
+  using Rows = Jacobian<F, core::JacobianBy::rows_of_hessian, At>;
+  Jacobian<Rows, core::JacobianBy::columns, At> of_;
 };
 
 /// The linear map from tangents of the arguments to those of the result. A value: it may be copied, called and destroyed on any thread.
@@ -197,13 +200,15 @@ using HvpCheck =
 /// its arrays, in the order of tree_leaves(). Where the argument is one Array the result keeps its type. Absent by arrays that are
 /// not floating. f runs once. A floating number is taken for an Array.
 ///
-/// Throws DTypeError where the function returns an array that is not floating, and what derivatives throw (grad.h). Source: jax.jacfwd.
+/// Throws DTypeError where the function returns an array that is not floating, or a real one of complex arguments, and what derivatives
+/// throw (grad.h). Source: jax.jacfwd.
 template <std::size_t At = 0, class F> [[nodiscard]] auto jacfwd(F f) {
-  return detail::Jacobian<F, false, At>(std::move(f));
+  return detail::Jacobian<F, core::JacobianBy::columns, At>(std::move(f));
 }
-/// The same, row by row (reverse mode): for few outputs. Source: jax.jacrev.
+/// The same, row by row (reverse mode): for few outputs. Rows have the argument's dtype, columns of jacfwd() the result's. Of complex
+/// arguments rows are what grad() gives; complex results of real arguments are refused. Source: jax.jacrev.
 template <std::size_t At = 0, class F> [[nodiscard]] auto jacrev(F f) {
-  return detail::Jacobian<F, true, At>(std::move(f));
+  return detail::Jacobian<F, core::JacobianBy::rows, At>(std::move(f));
 }
 /// `hessian(f)(x, ...)`: second derivatives by the first argument, jacfwd(jacrev(f)): of a result [..] by an argument [...] they have
 /// shape [.., ..., ...]. Trees, other arguments and errors as in jacfwd. Source: jax.hessian.

@@ -20,6 +20,25 @@ Array unit_rows(const Array& x) {
 
 bool is_variable(const Array& v) { return v.has_value() && is_inexact(v.dtype()); }
 
+// A derivative of a complex number by a real one has two parts, of which a cotangent gives one; the other way round it is a tangent.
+void check_complex(const Array& output, const Array& variable, core::JacobianBy by, const char* function) {
+  using enum core::JacobianBy;
+  const bool from = is_complex(variable.dtype()), to = is_complex(output.dtype());
+  const bool has_half = by == columns ? from && !to : by == rows ? to && !from : from != to;
+  if (!has_half) return;
+  throw DTypeError(fmt::format(
+      "{}: the function gives {} from {}. {}.", function, to_string(type_of(output)),
+      to_string(type_of(variable)),
+      by == columns
+          ? "Columns of a real result by a complex argument are half of it. Use jacrev, or take real "
+            "arguments"
+      : by == rows
+          ? "Rows of a complex result by a real argument are half of it. Use jacfwd, or the function's "
+            "real() and imag()"
+          : "Second derivatives where one is complex and the other real are half of it. Take the function's "
+            "real() and imag() of real arguments"));
+}
+
 // f of every row, rows first.
 Arrays linear_on_rows(core::MapBody f, const Array& rows, const char* function, Where w) {
   const core::VmapArg arg{rows, 0, ""};
@@ -33,19 +52,24 @@ Arrays linear_on_rows(core::MapBody f, const Array& rows, const char* function, 
 
 namespace core {
 
-Arrays jacobian(const Differentiation& d, std::span<const Array> outputs, bool reverse, const char* function,
+Arrays jacobian(const Differentiation& d, std::span<const Array> outputs, JacobianBy by, const char* function,
                 Where w) {
   for (const Array& o : outputs)
     if (o.has_value() && !is_inexact(o.dtype()))
       throw DTypeError(
           fmt::format("{}: the function must return floating arrays, but it returned {}. Cast with astype.",
                       function, to_string(type_of(o))));
+  const Arrays& variables = d.variables();
+  for (const Array& o : outputs)
+    for (const Array& v : variables)
+      if (o.has_value() && is_variable(v)) check_complex(o, v, by, function);
+  const bool reverse = by != JacobianBy::columns;
   d.linearize(outputs);
   const Site site(w, function);
-  const Arrays& variables = d.variables();
   std::vector<Arrays> by_output(outputs.size(), Arrays(variables.size()));
   const auto whole = [&](std::size_t k, std::size_t j) {
-    return Type{joined_shape(outputs[k].shape(), variables[j].shape()), outputs[k].dtype(), false};
+    return Type{joined_shape(outputs[k].shape(), variables[j].shape()),
+                reverse ? variables[j].dtype() : outputs[k].dtype(), false};
   };
   // One of these is empty, or all is.
   const auto is_empty = [&](std::size_t k, std::size_t j) {
@@ -69,7 +93,7 @@ Arrays jacobian(const Differentiation& d, std::span<const Array> outputs, bool r
       };
       const Arrays rows = linear_on_rows(pull, unit_rows(outputs[k]), function, w);
       for (std::size_t j = 0; j < variables.size(); j++)
-        if (is_variable(variables[j])) put(k, j, primitive::cast(rows[j], outputs[k].dtype()));
+        if (is_variable(variables[j])) put(k, j, rows[j]);
     }
   } else {
     for (std::size_t j = 0; j < variables.size(); j++) {

@@ -1,5 +1,6 @@
 // The erased core of grad, vjp, jvp, linearize and Jacobians.
 #pragma once
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
@@ -37,10 +38,13 @@ class SHARDARRAY_API Differentiation {
 };
 /// linearize and pull of a scalar loss with cotangent 1. Throws ShapeError unless `loss` is a scalar, DTypeError unless it is floating.
 SHARDARRAY_API Arrays gradient(const Differentiation& d, const Array& loss, const char* function);
-/// Linearizes. For every output, one after the other, the derivatives by all variables, of shape (output's, variable's): by the map
-/// from cotangents, one row for each element of an output, or, not `reverse`, by that from tangents. Absent where either is absent.
-/// Throws DTypeError for an output that is not floating.
-SHARDARRAY_API Arrays jacobian(const Differentiation& d, std::span<const Array> outputs, bool reverse,
+/// How jacobian() goes: by the map from tangents, a column for each element of a variable; by that from cotangents, a row for each element
+/// of an output; the same, of rows that are derived again by tangents.
+enum class JacobianBy : std::uint8_t { columns, rows, rows_of_hessian };
+/// Linearizes. For every output, one after the other, the derivatives by all variables, of shape (output's, variable's). Absent where
+/// either is absent. Throws DTypeError for an output that is not floating, and where complex numbers meet real ones so that rows or
+/// columns are half of the derivative.
+SHARDARRAY_API Arrays jacobian(const Differentiation& d, std::span<const Array> outputs, JacobianBy by,
                                const char* function, Where w);
 
 }  // namespace shardarray::core

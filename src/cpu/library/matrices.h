@@ -10,6 +10,7 @@
 #include "cpu/address.h"
 #include "cpu/library/lapack.h"
 #include "cpu/library/library_call.h"
+#include "cpu/products/private_blas.h"
 #include "shardarray/error.h"
 
 namespace shardarray {
@@ -75,16 +76,33 @@ template <class T> void fill_nan(T* x, std::int64_t n) {
   else std::fill_n(x, n, nan);
 }
 
-/// The size of a workspace from what a call said that it needs: a float may have rounded it down. Throws CompileError above 2^31.
-template <class T> int workspace_size(const char* kernel, T asked) {
-  using Part = part_of_t<T>;
-  const double size =
-      std::ceil(static_cast<double>(std::nextafter(std::real(asked), std::numeric_limits<Part>::infinity())));
-  if (!(size < std::numeric_limits<int>::max()))
+/// Kernels of which a result that is not finite is made again in float64: sscal of OpenBLAS 0.3.21 takes a factor that is NaN for 0, so
+/// that what depends on a pivot that is NaN becomes finite. The pivot itself stays NaN.
+template <class T> constexpr bool hides_nan = std::is_same_v<T, float>;
+inline std::unique_ptr<double[]> widened(const float* x, std::int64_t n) {
+  auto r = room_for<double>(n);
+  std::copy_n(x, n, r.get());
+  return r;
+}
+inline void narrow(const double* x, std::int64_t n, float* to) {
+  std::transform(x, x + n, to, [](double v) { return static_cast<float>(v); });
+}
+
+/// Throws CompileError for a workspace that LAPACK cannot count: it would answer a smaller number, and believe that.
+inline void check_workspace(const char* kernel, std::int64_t least) {
+  if (least >= std::numeric_limits<int>::max())
     throw CompileError(
         std::string(kernel) +
         ": its workspace has more than 2^31 elements. LAPACK counts in 32 bits. Factorise smaller "
         "matrices.");
+}
+
+/// The size of a workspace from what a call said that it needs: a float may have rounded it down. As check_workspace().
+template <class T> int workspace_size(const char* kernel, T asked) {
+  using Part = part_of_t<T>;
+  const double size =
+      std::ceil(static_cast<double>(std::nextafter(std::real(asked), std::numeric_limits<Part>::infinity())));
+  check_workspace(kernel, size < 0x1p62 ? static_cast<std::int64_t>(size) : std::int64_t{1} << 62);
   return std::max(1, static_cast<int>(size));
 }
 

@@ -17,31 +17,59 @@ template <class T> void fill_identity(T* x, std::int64_t n) {
 }
 
 // ---------------------------------------------------------------- qr
-// Q is m x q.n, R q.n x n.
+/// Q is m x q.n, R q.n x n.
+template <class T> struct QrCall {
+  const char* kernel;
+  LapackOf<T> library;
+  Matrices a, q;
+
+  int k() const { return std::min(a.m, a.n); }
+  int work_size() const {
+    const int ld = leading(a.m), ks = k(), asks = -1;
+    int info = 0;
+    T first = 0, second = 0;
+    library.geqrf(&a.m, &a.n, nullptr, &ld, nullptr, &first, &asks, &info);
+    library.orgqr(&a.m, &q.n, &ks, nullptr, &ld, nullptr, &second, &asks, &info);
+    return workspace_size(kernel, std::max(std::real(first), std::real(second)));
+  }
+  /// Columns of A, then of Q; R row by row.
+  void run(T* columns, T* tau, T* work, int size, T* r) const {
+    const int ld = leading(a.m), ks = k();
+    int failed = 0;
+    if (ks > 0) library.geqrf(&a.m, &a.n, columns, &ld, tau, work, &size, &failed);
+    for (int i = 0; i < q.n; i++)
+      for (int j = 0; j < a.n; j++)
+        r[std::int64_t{i} * a.n + j] = i <= j ? columns[std::int64_t{j} * a.m + i] : T{};
+    library.orgqr(&a.m, &q.n, &ks, columns, &ld, tau, work, &size, &failed);
+  }
+};
+
 template <class T> LibraryPlan qr_plan(const LibraryCall::Item& item) {
   constexpr const char* kernel = "qr";
   const Matrices a = matrices_of(kernel, item.in_shapes[0], 2),
                  q = matrices_of(kernel, item.out_shapes[0], 2);
-  const int k = std::min(a.m, a.n), ld = leading(a.m);
-  const LapackOf<T> library = lapack(kernel).of<T>();
-  int asks = -1, info = 0;
-  T first = 0, second = 0;
-  library.geqrf(&a.m, &a.n, nullptr, &ld, nullptr, &first, &asks, &info);
-  library.orgqr(&a.m, &q.n, &k, nullptr, &ld, nullptr, &second, &asks, &info);
-  const int size = workspace_size(kernel, std::max(std::real(first), std::real(second)));
-  const auto run = [=, in = item.in[0], out = item.out](void* const* bases, std::int64_t begin,
-                                                        std::int64_t end) {
-    const auto columns = room_for<T>(std::int64_t{a.m} * std::max(a.n, q.n)), tau = room_for<T>(k),
-               work = room_for<T>(size);
+  const QrCall<T> call{kernel, lapack(kernel).of<T>(), a, q};
+  const int size = call.work_size();
+  const auto run = [=, &library = lapack(kernel), in = item.in[0], out = item.out](
+                       void* const* bases, std::int64_t begin, std::int64_t end) {
+    const BlasTurn turn;
+    const std::int64_t most = std::int64_t{a.m} * std::max(a.n, q.n), r_size = std::int64_t{q.n} * a.n;
+    const auto columns = room_for<T>(most), tau = room_for<T>(call.k()), work = room_for<T>(size);
     for (std::int64_t u = begin; u < end; u++) {
-      int failed = 0;
       to_columns(elements_at<T>(bases, in, u * a.elements()), a.m, a.n, columns.get());
-      if (k > 0) library.geqrf(&a.m, &a.n, columns.get(), &ld, tau.get(), work.get(), &size, &failed);
-      T* const r = elements_at<T>(bases, out[1], u * q.n * a.n);
-      for (int i = 0; i < q.n; i++)
-        for (int j = 0; j < a.n; j++)
-          r[std::int64_t{i} * a.n + j] = i <= j ? columns[std::int64_t{j} * a.m + i] : T{};
-      library.orgqr(&a.m, &q.n, &k, columns.get(), &ld, tau.get(), work.get(), &size, &failed);
+      T* const r = elements_at<T>(bases, out[1], u * r_size);
+      call.run(columns.get(), tau.get(), work.get(), size, r);
+      if constexpr (hides_nan<T>)
+        if (!all_finite(columns.get(), q.elements()) || !all_finite(r, r_size)) {
+          to_columns(elements_at<T>(bases, in, u * a.elements()), a.m, a.n, columns.get());
+          const QrCall<double> again{kernel, library.f64, a, q};
+          const int more = again.work_size();
+          const auto wide = widened(columns.get(), most), tau_of = room_for<double>(again.k()),
+                     room = room_for<double>(more), triangle = room_for<double>(r_size);
+          again.run(wide.get(), tau_of.get(), room.get(), more, triangle.get());
+          narrow(wide.get(), q.elements(), columns.get());
+          narrow(triangle.get(), r_size, r);
+        }
       to_rows(columns.get(), a.m, q.n, elements_at<T>(bases, out[0], u * q.elements()));
     }
   };
@@ -73,6 +101,10 @@ template <class T> LibraryPlan eigh_plan(const LibraryCall::Item& item) {
   const char *const job = has_vectors ? "V" : "N", *const uplo = is_lower ? "L" : "U";
   const LapackOf<T> library = lapack(kernel).of<T>();
   using Part = part_of_t<T>;
+  const std::int64_t n = a.n;  // dsyevd, zheevd: LWORK, LRWORK
+  check_workspace(kernel, !has_vectors           ? 2 * n
+                          : is_complex_number<T> ? 1 + 5 * n + 2 * n * n
+                                                 : 1 + 6 * n + 2 * n * n);
   int asks = -1, info = 0, integers = 0;
   T asked = 0;
   Part asked_reals = 0;
@@ -82,6 +114,7 @@ template <class T> LibraryPlan eigh_plan(const LibraryCall::Item& item) {
   const int size = workspace_size(kernel, asked), reals = workspace_size(kernel, asked_reals);
   const auto run = [=, in = item.in[0], out = item.out](void* const* bases, std::int64_t begin,
                                                         std::int64_t end) {
+    const BlasTurn turn;
     const auto columns = room_for<T>(a.elements()), work = room_for<T>(size);
     const auto real_work = room_for<Part>(is_complex_number<T> ? reals : 0);
     const auto numbers = room_for<int>(integers);
@@ -139,6 +172,10 @@ template <class T> LibraryPlan svd_plan(const LibraryCall::Item& item) {
   const char* const job = !has_vectors ? "N" : u.n == a.m && v.m == a.n ? "A" : "S";
   const int ldv = leading(v.m);
   const LapackOf<T> library = lapack(kernel).of<T>();
+  const std::int64_t least = k, most = std::max(a.m, a.n);  // dgesdd, zgesdd: LWORK
+  check_workspace(kernel, !has_vectors           ? 10 * least + most
+                          : is_complex_number<T> ? 2 * least * least + 3 * least + most
+                                                 : 4 * least * least + 7 * least + most);
   int asks = -1, info = 0;
   using Part = part_of_t<T>;
   T asked = 0;
@@ -148,6 +185,7 @@ template <class T> LibraryPlan svd_plan(const LibraryCall::Item& item) {
   const int size = workspace_size(kernel, asked);
   const auto run = [=, in = item.in[0], out = item.out](void* const* bases, std::int64_t begin,
                                                         std::int64_t end) {
+    const BlasTurn turn;
     const auto columns = room_for<T>(a.elements()), left = room_for<T>(u.elements()),
                right = room_for<T>(v.elements()), work = room_for<T>(size);
     const auto reals = room_for<Part>(is_complex_number<T> ? gesdd_reals(a, has_vectors) : 0);

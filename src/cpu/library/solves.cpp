@@ -56,6 +56,7 @@ template <class T> LibraryPlan triangular_plan(const LibraryCall::Item& item) {
   const std::int64_t units = b.elements() == 0 ? 0 : b.count * sides.blocks();
   const auto run = [=, library = lapack(kernel).of<T>(), in = item.in, out = item.out[0]](
                        void* const* bases, std::int64_t begin, std::int64_t end) {
+    const BlasTurn turn;
     for (std::int64_t u = begin; u < end; u++) {
       const std::int64_t k = u / sides.blocks();
       const T* const matrix = elements_at<T>(bases, in[0], k * a.elements());
@@ -88,6 +89,7 @@ template <class T> LibraryPlan lu_solve_plan(const LibraryCall::Item& item) {
   const std::int64_t units = b.elements() == 0 ? 0 : b.count * sides.blocks();
   const auto run = [=, library = lapack(kernel).of<T>(), in = item.in, out = item.out[0]](
                        void* const* bases, std::int64_t begin, std::int64_t end) {
+    const BlasTurn turn;
     const Triangle l{true, true, is_transposed, true}, r{true, false, is_transposed, false};
     for (std::int64_t u = begin; u < end; u++) {
       const std::int64_t k = u / sides.blocks();

@@ -13,6 +13,7 @@
 #include "cpu/address.h"
 #include "cpu/loops/loops.h"
 #include "cpu/products/gemm_tables.h"
+#include "cpu/products/private_blas.h"
 #include "runtime/scalar.h"
 #include "shardarray/error.h"
 
@@ -319,6 +320,7 @@ template <class T> void GemmPlan::panel(void* const* bases, std::int64_t batch, 
            T(0), to, increment(to_row));
     }
   };
+  const BlasTurn turn;
   if (g.k > scalar::longest_chain && m * n <= most_in_blocks) add_blocks<T>(m, n, g.k, c, ldc, multiply);
   else multiply(0, g.k, c, ldc);
 }

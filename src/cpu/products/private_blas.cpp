@@ -1,7 +1,10 @@
 #include "cpu/products/private_blas.h"
 
+#include <algorithm>
 #include <cstdlib>
+#include <semaphore>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cpu/products/blas_core.h"
@@ -86,6 +89,31 @@ const PrivateLibrary& private_openblas() {
   static const auto& opened = *new PrivateLibrary(open_private(""));
   return opened;
 }
+
+namespace {
+
+// Of the smallest library that there may be: a named one has a configuration of its own.
+std::ptrdiff_t most_turns() {
+  constexpr std::string_view word = "MAX_THREADS=";
+  constexpr std::ptrdiff_t no_limit = 1 << 20, least = 40, spare = 8;
+  std::ptrdiff_t most = no_limit;
+  for (const PrivateLibrary* const opened : {&private_blas(), &private_openblas()}) {
+    const std::string_view config = openblas_config(opened->library);
+    if (const auto at = config.find(word); at != config.npos)
+      most = std::min(
+          most, std::max(least, std::ptrdiff_t{2} * std::atoi(config.data() + at + word.size()) - spare));
+  }
+  return most;
+}
+std::counting_semaphore<>& turns() {
+  static auto& all = *new std::counting_semaphore<>(most_turns());
+  return all;
+}
+
+}  // namespace
+
+BlasTurn::BlasTurn() { turns().acquire(); }
+BlasTurn::~BlasTurn() { turns().release(); }
 
 const char* openblas_config(void* library) {
   const char* (*get_config)() = nullptr;

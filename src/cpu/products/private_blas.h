@@ -27,4 +27,14 @@ template <class F> bool find_symbol(void* library, const char* symbol, F& f) {
 /// What openblas_get_config says; empty for other libraries.
 const char* openblas_config(void* library);
 
+/// A thread's turn in a BLAS or LAPACK: it waits while as many as OpenBLAS has memory for are there (2 MAX_THREADS, 128 of Debian's):
+/// one more makes version 0.3.21 crash now and then.
+class BlasTurn {
+ public:
+  BlasTurn();
+  ~BlasTurn();
+  BlasTurn(const BlasTurn&) = delete;
+  BlasTurn& operator=(const BlasTurn&) = delete;
+};
+
 }  // namespace shardarray
