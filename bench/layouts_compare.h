@@ -63,7 +63,7 @@ inline nlohmann::json layouts_file(const std::string& path) {
   nlohmann::json all = nlohmann::json::parse(std::ifstream(path), nullptr, false);
   if (!all.is_array() || all.empty() || !all[0].is_object() || !all[0].contains("mesh"))
     fail("it does not begin with a description of the run");
-  all[0].emplace("chain", false);  // older files do not say it
+  for (const char* what : {"chain", "predicted"}) all[0].emplace(what, false);  // older files do not say it
   for (const nlohmann::json& row : all)
     if (!row.is_object() || !row.contains("name") || (row.contains("a") && !is_layout(row)))
       fail("a row lacks its name, value, spread, collectives or bytes");
@@ -74,7 +74,7 @@ inline nlohmann::json layouts_file(const std::string& path) {
 /// The layouts that both files have, in the order of the first one. Throws std::invalid_argument for a file that is none, and for runs
 /// of different products.
 inline std::vector<LayoutChange> changes(const nlohmann::json& before, const nlohmann::json& after) {
-  for (const char* what : {"platform", "mesh", "m", "k", "n", "chain", "dtype"})
+  for (const char* what : {"platform", "predicted", "mesh", "m", "k", "n", "chain", "dtype"})
     if (before[0].value(what, nlohmann::json()) != after[0].value(what, nlohmann::json()))
       throw std::invalid_argument(fmt::format(
           "compare: {} is {} in the first file and {} in the second. Compare runs of one product.", what,

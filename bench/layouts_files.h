@@ -55,7 +55,9 @@ inline void write_json(const LayoutResults& x, const std::string& path) {
     out.push_back({{"name", name}, {"value", value}, {"unit", unit}, {"floor", nullptr}, {"ratio", nullptr}});
   };
   add("workers", x.workers, "");
-  out.back().update({{"platform", x.o.platform},
+  const bool predicted = !x.o.machine.empty();
+  out.back().update({{"platform", predicted ? x.o.machine : x.o.platform},
+                     {"predicted", predicted},
                      {"machine", x.machine},
                      {"compiler", __VERSION__},
                      {"load", x.load},

@@ -6,7 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/duration_text.h"
 #include "base/env.h"
+#include "base/quoted.h"
 #include "shardarray/device.h"
 #include "shardarray/dtype.h"
 #include "shardarray/error.h"
@@ -195,6 +197,26 @@ TEST_CASE("base: environment variables are checked") {
                        "no). Correct the variable or unset it.",
                        Error);
   unsetenv(variable);
+}
+
+TEST_CASE("durations: three digits in the unit in which it is 1 or more") {
+  CHECK(duration_text(0) == "0 ns");
+  CHECK(duration_text(1.234e-6) == "1.23 us");
+  for (const auto& [seconds, text] : std::vector<std::pair<double, std::string>>{{0.9994e-6, "999 ns"},
+                                                                                 {0.9996e-6, "1 us"},
+                                                                                 {0.9996e-3, "1 ms"},
+                                                                                 {0.9996, "1 s"},
+                                                                                 {999.4, "999 s"},
+                                                                                 {999.6, "1000 s"},
+                                                                                 {1234, "1234 s"},
+                                                                                 {123456.7, "123457 s"}})
+    CHECK(duration_text(seconds) == text);
+}
+
+TEST_CASE("quoted: a literal of any text") {
+  CHECK(quoted("x") == "\"x\"");
+  CHECK(quoted("a\nb") == "\"a\\nb\"");
+  CHECK(quoted("a\"b\\") == "\"a\\\"b\\\\\"");
 }
 
 }  // namespace base_test

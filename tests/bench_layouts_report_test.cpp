@@ -200,6 +200,9 @@ TEST_CASE("bench layouts: two runs side by side") {
   after[0]["m"] = 65;
   check_message([&] { changes(before, after); },
                 "compare: m is 64 in the first file and 65 in the second. Compare runs of one product.");
+  after[0]["m"] = 64, after[0]["predicted"] = true;
+  check_message([&] { changes(before, after); },
+                "compare: predicted is null in the first file and true in the second.");
 
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / fmt::format("layouts-{}", getpid());

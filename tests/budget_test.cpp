@@ -99,4 +99,30 @@ TEST_CASE("budget: of placements that move more, one that fits is taken") {
   CHECK(sa::array_equal(product, sa::full({48, 256}, 16.0f)));
 }
 
+TEST_CASE("budget: what the library does for itself needs none") {
+  const Array rows = sa::block_until_ready(sa::arange(70));
+  const sa::policy::budget here(100);
+  std::size_t count = 0;
+  for (const auto& [x] : sa::data::loader(std::tuple(rows), {.batch = 7, .seed = 1}))
+    count += x.to_vector<int>().size();
+  CHECK(count == 70);
+}
+
+TEST_CASE("budget: tune leaves out what does not fit, and says so where nothing does") {
+  sa::set_cpu_device_count(8);
+  const sa::Mesh mesh = sa::make_mesh({{"x", 8}});
+  const Array a = sa::ones({64, 64}), b = sa::ones({64, 64});
+  sa::eval(std::pair(a, b));
+  const auto tuned = [&](std::int64_t bytes) {
+    const sa::policy::budget here(bytes);  // the machine is measured outside of it
+    return sa::tune([](const Array& x, const Array& y) { return sa::matmul(x, y); },
+                    sa::TuneOptions{.mesh = mesh, .measured = 2}, a, b);
+  };
+  const auto enough = tuned(1 << 20);
+  CHECK(enough.choices().size() > 2);
+  CHECK(enough.choices()[0].measured > 0);
+  for (const sa::TunedChoice& c : tuned(30000).choices()) CHECK(c.peak_bytes_per_device <= 30000);
+  CHECK_THROWS_AS((void)tuned(3000), sa::OutOfMemory);
+}
+
 }  // namespace budget_test

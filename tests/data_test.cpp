@@ -133,6 +133,8 @@ TEST_CASE("data: a loader gives every example once, in an order of seed and epoc
   CHECK(order(data::loader(std::tuple(xs, ys), {.batch = 4, .seed = 4})) != first);
   const random::partitionable legacy(false);
   CHECK(order(data::loader(std::tuple(xs, ys), {.batch = 4, .seed = 3})) == first);
+  const random::philox other(true);
+  CHECK(order(data::loader(std::tuple(xs, ys), {.batch = 4, .seed = 3})) == first);
 }
 
 TEST_CASE("data: batches lie where the sharding says") {

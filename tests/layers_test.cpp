@@ -257,6 +257,18 @@ TEST_CASE("layers: BatchNorm goes through Equinox's states, in both modes") {
     }
     CHECK(state.count.item<int>() == 3);
   });
+  // Equinox's dtypes: those of x, the layer and its state together, in training and behind it.
+  for (const auto& [x_type, type] :
+       {std::pair(sa::bfloat16, sa::bfloat16), {sa::float16, sa::float16}, {sa::bfloat16, sa::float32}})
+    for (const auto mode : {nn::BatchNormMode::batch, nn::BatchNormMode::ema}) {
+      const auto norm = nn::BatchNorm::init(3, "rows", {.dtype = type, .mode = mode});
+      const sa::VmapOptions map{.in_axes = {0, none}, .out_axes = {0, none}, .axis_name = "rows"};
+      const Array x = numbers({6, 3}).astype(x_type);
+      const auto [y, next] = sa::vmap(norm, map)(x, norm.init_state());
+      CHECK(y.dtype() == type);
+      CHECK(next.mean.dtype() == type);
+      CHECK(sa::vmap(nn::inference_mode(norm), map)(x, next).first.dtype() == type);
+    }
 }
 
 TEST_CASE("layers: Sequential hands keys and states on as Equinox does") {

@@ -101,6 +101,12 @@ TEST_CASE("summary: it evaluates nothing, in traces too, and lists what was give
   CHECK(x.is_deleted());
   CHECK(summary(std::pair(x, 1)).find("f32[8]") != std::string::npos);
   CHECK(summary(x).find("32 B          0 B\n") != std::string::npos);
+  // What a device has of all: not the sum of what is most of each.
+  set_cpu_device_count(8);
+  std::vector<Array> apart;
+  for (std::size_t k = 0; k < 3; k++)
+    apart.push_back(device_put(ones(100 + static_cast<std::int64_t>(k)), devices()[k]).block_until_ready());
+  CHECK(summary(apart).find("1212 B        408 B\n") != std::string::npos);
   std::string inside;
   eval(jit([&](const Array& a) {
     inside = summary(std::pair(a, a * 2));

@@ -1,6 +1,8 @@
 // Pictures of any sharding: more than two dimensions, many devices, narrow terminals, what differs between two.
 #include <doctest/doctest.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 #include <random>
@@ -434,6 +436,19 @@ TEST_CASE("visualize: what differs between an array and a sharding") {
                     return a;
                   })(x),
                   TraceError);
+}
+
+TEST_CASE("visualize_diff: summands that are added up cost what explain says") {
+  const Mesh mesh = make_mesh({{"x", 4}});
+  const NamedSharding parts(mesh, P(unreduced("x"))), whole(mesh, P());
+  for (const std::int64_t n : {1, 3, 5, 6, 7}) {
+    const auto e = explain([&](const Array& v) { return reshard(v, whole); }, device_put(ones(n), parts));
+    REQUIRE(e.transfers().size() == 1);
+    const std::string text = render_diff({n}, parts, whole, float32);
+    CHECK_MESSAGE(
+        text.find(fmt::format("at most {} B each", e.transfers()[0].bytes_per_device)) != std::string::npos,
+        text);
+  }
 }
 
 }  // namespace visualize_test

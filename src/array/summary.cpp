@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <utility>
 
 #include "base/bytes_text.h"
 #include "base/sizes.h"
@@ -23,8 +25,11 @@ std::string grouped(std::int64_t n) {
   return s;
 }
 
-// Bytes on the device that has most of it; -1: it has no value yet, or none any more.
-std::int64_t bytes_on_device(const Array& x) {
+/// By platform and number.
+using BytesOfDevices = std::map<std::pair<std::string, int>, std::int64_t>;
+
+// Bytes on the device that has most of it; -1: it has no value yet, or none any more. Adds each device's to `all`.
+std::int64_t bytes_on_device(const Array& x, BytesOfDevices& all) {
   if (x.is_deleted()) return -1;
   const std::lock_guard lock(graph_mutex());
   const Node& n = *x.node();
@@ -32,8 +37,13 @@ std::int64_t bytes_on_device(const Array& x) {
   if (v == nullptr) return -1;
   const Type& t = n.type(x.index());
   std::int64_t most = 0;
-  for (int p = 0; p < v->layout->order()->size(); p++)
-    most = std::max(most, bytes_of(tile_of(*v->layout, t.shape, p).size, t.dtype));
+  for (int p = 0; p < v->layout->order()->size(); p++) {
+    const Device& d = v->layout->order()->devices()[static_cast<std::size_t>(p)];
+    const std::int64_t here = bytes_of(tile_of(*v->layout, t.shape, p).size, t.dtype);
+    std::int64_t& there = all[{d.platform, d.id}];
+    there = add_sizes(there, here);
+    most = std::max(most, here);
+  }
   return most;
 }
 
@@ -43,15 +53,16 @@ std::string summary_text(const std::vector<std::pair<std::string, Array>>& leave
   const Site site(w, "summary");
   std::vector<SummaryRow> rows{{"path", "type", "elements", "bytes", "on a device"}};
   std::int64_t elements = 0, bytes = 0, on_device = 0;
+  BytesOfDevices of_devices;
   for (const auto& [path, x] : leaves) {
     const Type& t = type_of(x, "summary");
     const std::int64_t n = num_elements(t.shape), size = bytes_of(t.shape, t.dtype),
-                       here = bytes_on_device(x);
+                       here = bytes_on_device(x, of_devices);
     elements = add_sizes(elements, n);
     bytes = add_sizes(bytes, size);
-    if (here >= 0) on_device = add_sizes(on_device, here);
     rows.push_back({path, x.type_string(), grouped(n), bytes_text(size), here < 0 ? "" : bytes_text(here)});
   }
+  for (const auto& [device, held] : of_devices) on_device = std::max(on_device, held);
   rows.push_back({"all", fmt::format("{} arrays", leaves.size()), grouped(elements), bytes_text(bytes),
                   bytes_text(on_device)});
   std::array<std::size_t, summary_columns> width{};

@@ -58,8 +58,10 @@ struct Remedy {
 std::vector<Remedy> remedies(std::span<const BufferInfo> largest, bool gives) {
   std::vector<Remedy> all;
   std::int64_t temporary = 0, results = 0;
+  bool takes = false;
   for (const BufferInfo& b : largest) {
     if (b.kind == BufferInfo::Kind::temporary) temporary += b.bytes_per_device;
+    takes |= b.kind == BufferInfo::Kind::argument;
     if (b.kind == BufferInfo::Kind::result) results += b.bytes_per_device;
     if (b.copies > 1)
       all.push_back(
@@ -73,7 +75,7 @@ std::vector<Remedy> remedies(std::span<const BufferInfo> largest, bool gives) {
     all.push_back({temporary / 2,
                    "take half of a batch at a time, and add up gradients (optim::multi_steps, or scan)"});
   }
-  if (results > 0 && !gives)
+  if (results > 0 && takes && !gives)
     all.push_back(
         {results, "donate arguments whose memory results can take (std::move, JitOptions::donate)"});
   std::ranges::stable_sort(all, std::greater<>(), &Remedy::saves);

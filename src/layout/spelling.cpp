@@ -8,6 +8,7 @@
 #include <numeric>
 #include <set>
 
+#include "base/quoted.h"
 #include "layout/axes.h"
 #include "layout/factor.h"
 #include "layout/sharding_impl.h"
@@ -217,9 +218,9 @@ class SplitMesh {
         while (cuts_[k].size() > 2 && taken_.contains(part)) part = fmt::format("{}{}", name, ++number);
         taken_.insert(part);
         names_[{k, *at}] = part;
-        shape_.push_back(fmt::format("{{\"{}\", {}}}", part, next / *at));
+        shape_.push_back(fmt::format("{{{}, {}}}", quoted(part), next / *at));
       }
-      if (cuts_[k].size() == 1) shape_.push_back(fmt::format("{{\"{}\", 1}}", name));
+      if (cuts_[k].size() == 1) shape_.push_back(fmt::format("{{{}, 1}}", quoted(name)));
       if (cuts_[k].size() > 2) in_parts_.push_back(name);
     }
     return true;
@@ -245,13 +246,18 @@ class SplitMesh {
 // P("x", none, axes("y", "z"), unreduced("w")).
 std::string spec_code(const std::vector<std::vector<std::string>>& dims,
                       const std::vector<std::string>& sums) {
+  const auto all = [](const std::vector<std::string>& names) {
+    std::vector<std::string> texts(names.size());
+    std::ranges::transform(names, texts.begin(), quoted);
+    return fmt::format("{}", fmt::join(texts, ", "));
+  };
   std::vector<std::string> entries;
   for (const auto& names : dims) {
-    const std::string text = fmt::format("\"{}\"", fmt::join(names, "\", \""));
+    const std::string text = all(names);
     entries.push_back(names.empty() ? "none" : names.size() == 1 ? text : "axes(" + text + ")");
   }
   while (!entries.empty() && entries.back() == "none") entries.pop_back();
-  if (!sums.empty()) entries.push_back(fmt::format("unreduced(\"{}\")", fmt::join(sums, "\", \"")));
+  if (!sums.empty()) entries.push_back(fmt::format("unreduced({})", all(sums)));
   return fmt::format("P({})", fmt::join(entries, ", "));
 }
 

@@ -11,6 +11,7 @@
 #include "base/sizes.h"
 #include "execute/evaluate.h"
 #include "lib/files/arrays.h"
+#include "shardarray/policy.h"
 #include "shardarray/random.h"
 
 #include <unistd.h>
@@ -62,6 +63,8 @@ Batches::Batches(const std::vector<Array>& arrays, LoaderOptions options, Where 
 void Batches::set_order() {
   if (!options_.seed) return;
   const random::partitionable mode(true);
+  const random::philox threefry(false);
+  const policy::budget none(0);
   const Array key = random::fold_in(random::key(*options_.seed), options_.epoch);
   order_ = std::make_shared<const std::vector<std::int64_t>>(
       random::permutation(key, examples_->count).to_vector<std::int64_t>());

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "ops/api.h"
 
@@ -209,7 +210,8 @@ std::pair<Array, BatchNormState> BatchNorm::operator()(const Array& x, const Bat
     auto moved = [&](const Array& before, const Array& now) {
       return before * momentum + now * (1.0 - momentum);
     };
-    next = {state.count + 1, moved(state.mean, m), moved(state.var, v)};
+    next = {minimum(state.count, std::numeric_limits<std::int32_t>::max() - 1) + 1, moved(state.mean, m),
+            moved(state.var, v)};
     if (running) {  // the first batch is what they begin with
       const Array first = state.count == 0;
       next.mean = m = where(first, m, next.mean);
@@ -225,7 +227,10 @@ std::pair<Array, BatchNormState> BatchNorm::operator()(const Array& x, const Bat
   Array y = (x - by_channel(m, shape)) / sqrt(by_channel(v, shape) + eps);
   if (weight.has_value()) y = y * by_channel(weight, shape);
   if (bias.has_value()) y = y + by_channel(bias, shape);
-  return {y, next};
+  DType result = promote_types(type_of(x).dtype, type_of(state.mean).dtype);  // statistics may be wider
+  for (const Array& a : {weight, bias})
+    if (a.has_value()) result = promote_types(result, type_of(a).dtype);
+  return {y.astype(result), next};
 }
 
 }  // namespace shardarray::nn

@@ -199,7 +199,8 @@ Machine this_machine(const std::vector<Device>& asked, Where w) {
   for (const Device& d : all) key.push_back(d.id);
   const std::lock_guard lock(mutex);
   const auto [at, fresh] = known.try_emplace(key);
-  const ScopedModes plain(&default_modes());  // not those of the caller's lines
+  const ScopedModes plain(&default_modes());  // not those of the caller's lines, nor their memory
+  const policy::budget none(0);
   if (fresh) try {
       at->second = Measuring(all).run();
     } catch (...) {

@@ -14,7 +14,9 @@
 
 #include "base/bytes_text.h"
 #include "base/duration_text.h"
+#include "base/quoted.h"
 #include "execute/constraint.h"
+#include "execute/launch.h"
 #include "execute/without_value.h"
 #include "runtime/machine.h"
 #include "shardarray/error.h"
@@ -47,6 +49,7 @@ class Tuning {
     machine_ = o.machine ? *o.machine : known_machine();
     check_machine(machine_);
     most_memory_ = o.memory_per_device > 0 ? o.memory_per_device : static_cast<std::int64_t>(machine_.memory);
+    if (memory_budget() > 0) most_memory_ = std::min(most_memory_, memory_budget());
   }
 
   Tuned run() {
@@ -74,12 +77,16 @@ class Tuning {
     constexpr std::size_t kShown = 10;
     const bool can_run = run_ && described_machine(mesh_.devices()[0].platform) == nullptr;
     const auto measured = static_cast<std::size_t>(can_run ? options_.measured : 0);
-    for (std::size_t k = 0; k < std::min(best.size(), std::max(kShown, measured)); k++) {
+    for (std::size_t k = 0, runs = 0; k < best.size() && t.choices_.size() < std::max(kShown, measured);
+         k++) {
       const Tried& tried = known_.at(best[k]);
       if (tried.price.missing > 0) break;
       t.choices_.push_back(tried.choice);
-      if (k < measured) measure(t.choices_.back());
+      if (runs == measured) continue;
+      if (measure(t.choices_.back())) runs++;
+      else t.choices_.pop_back();
     }
+    if (t.choices_.empty()) std::rethrow_exception(does_not_fit_);
     const auto first = std::ranges::find_if(t.choices_, [](const TunedChoice& c) { return c.measured > 0; });
     t.predicted_first_ = first == t.choices_.end() ? 0 : first->measured;
     std::ranges::stable_sort(t.choices_, {},
@@ -244,14 +251,18 @@ class Tuning {
     return all;
   }
 
-  /// Leaves one that does not fit as it is: arguments are not given away here, and the caller has his own.
-  void measure(TunedChoice& c) const try {
+  /// False: it does not fit. Arguments are not given away here, and the caller has his own.
+  bool measure(TunedChoice& c) try {
     const Timing runs = run_(c.shardings);
     c.measured = runs.median();
     Timing apart;
     for (const double r : runs.runs) apart.runs.push_back(std::abs(r - c.measured));
     c.spread = apart.median() / c.measured;
-  } catch (const OutOfMemory&) {}
+    return true;
+  } catch (const OutOfMemory&) {
+    does_not_fit_ = std::current_exception();
+    return false;
+  }
 
   std::vector<TunedLeaf> leaves_;
   const core::TunePlan& plan_;
@@ -265,7 +276,7 @@ class Tuning {
   std::map<Choice, Tried> known_;
   Timer clock_;
   bool out_of_time_ = false;
-  std::exception_ptr refused_;
+  std::exception_ptr refused_, does_not_fit_;
   static constexpr std::int64_t kRefused = std::numeric_limits<std::int64_t>::max();
 };
 
@@ -341,7 +352,8 @@ std::string Tuned::report() const {
 std::string Tuned::code() const {
   if (choices_.empty()) return "";
   std::vector<std::string> axes;
-  for (const auto& [name, size] : mesh_->shape()) axes.push_back(fmt::format("{{\"{}\", {}}}", name, size));
+  for (const auto& [name, size] : mesh_->shape())
+    axes.push_back(fmt::format("{{{}, {}}}", quoted(name), size));
   std::string text =
       fmt::format("const Mesh mesh = make_mesh({{{}}});\nconst std::map<std::string, Sharding> shardings{{\n",
                   fmt::join(axes, ", "));
@@ -349,12 +361,13 @@ std::string Tuned::code() const {
     std::vector<std::string> dims;
     for (const SpecEntry& e : choices_[0].shardings[i].spec().entries()) {
       std::vector<std::string> names;
-      for (const std::string& n : e.names) names.push_back(fmt::format("\"{}\"", n));
+      for (const std::string& n : e.names) names.push_back(quoted(n));
       dims.push_back(names.empty()       ? "none"
                      : names.size() == 1 ? names[0]
                                          : fmt::format("axes({})", fmt::join(names, ", ")));
     }
-    text += fmt::format("    {{\"{}\", NamedSharding(mesh, P({}))}},\n", paths_[i], fmt::join(dims, ", "));
+    text +=
+        fmt::format("    {{{}, NamedSharding(mesh, P({}))}},\n", quoted(paths_[i]), fmt::join(dims, ", "));
   }
   return text + "};\n";
 }

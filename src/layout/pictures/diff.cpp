@@ -92,9 +92,12 @@ std::string transfer_text(const Shape& shape, const Sharding& a, const Sharding&
   return fmt::format(" ({}{})", name(cost.kind), mesh ? " " + axis_names(cost.axes, to.order(), mesh) : "");
 }
 
+std::string elements_text(std::int64_t n) { return fmt::format("{} element{}", n, n == 1 ? "" : "s"); }
+
 // What becomes of summands, in a line each for those that are added up and those that are made. `is_all`: nothing else moves.
 std::string summands_text(const Shape& shape, const Sharding& a, const Sharding& b,
-                          const std::function<std::string(std::int64_t)>& amount, bool& is_all) {
+                          std::optional<DType> dtype, bool& is_all) {
+  const std::int64_t item = dtype ? static_cast<std::int64_t>(itemsize(*dtype)) : 1;
   const int rank = static_cast<int>(shape.size());
   const Layout &from = *layout_of(a, rank), &to = *layout_of(b, rank);
   const bool one_order = from.order() == to.order();
@@ -102,14 +105,15 @@ std::string summands_text(const Shape& shape, const Sharding& a, const Sharding&
   const AxisList made = one_order ? made_axes(from, to) : to.unreduced();
   std::string out;
   if (!added.empty()) {
-    TransferCost cost = transfer_cost(from, *without_partial_sums(from, added, from.dims()), shape, 1);
+    TransferCost cost = transfer_cost(from, *without_partial_sums(from, added, from.dims()), shape, item);
     if (one_order) {
-      const TransferCost direct = transfer_cost(from, *before_summands(from, to), shape, 1);
+      const TransferCost direct = transfer_cost(from, *before_summands(from, to), shape, item);
       is_all = direct.kind != TransferKind::exchange;
       if (is_all) cost = direct;
     }
     out += fmt::format("Summands over {} are added up ({}): devices receive at most {} each.\n",
-                       axis_names(added, from.order(), mesh_of(a)), name(cost.kind), amount(cost.bytes));
+                       axis_names(added, from.order(), mesh_of(a)), name(cost.kind),
+                       dtype ? bytes_text(cost.bytes) : elements_text(cost.bytes));
   }
   if (!made.empty())
     out += fmt::format("One of the devices over {} keeps what it holds, the others hold zeros.\n",
@@ -147,10 +151,10 @@ std::string render_diff(const Shape& shape, const Sharding& from, const Sharding
   for (const Sharding& s : {from, to}) layout_of(s, static_cast<int>(shape.size()), function);
   const auto amount = [&](std::int64_t elements) {
     return dtype ? bytes_text(mul_sizes(elements, static_cast<std::int64_t>(itemsize(*dtype))))
-                 : fmt::format("{} element{}", elements, elements == 1 ? "" : "s");
+                 : elements_text(elements);
   };
   bool is_all = false;
-  std::string summands = summands_text(shape, from, to, amount, is_all);
+  std::string summands = summands_text(shape, from, to, dtype, is_all);
   if (is_all) return summands;
   const std::vector<DiffRow> rows = diff_rows(shape, from, to);
   std::vector<std::vector<std::string>> table = {{"devices", "from", "to", "keep", "receive"}};
