@@ -65,4 +65,42 @@ TEST_CASE("explain: what is copied between all kinds of placements is what a run
   sa::set_share_replicas(true);
 }
 
+TEST_CASE("explain: flops are the program's, whatever the backend makes of them") {
+  sa::set_cpu_device_count(8);
+  const sa::Mesh mesh = sa::make_mesh({{"x", 8}});
+  const auto flops = [](const auto& f, const auto&... x) { return sa::explain(f, x...).flops; };
+  const std::int64_t n = 64 * 64;
+  for (const sa::DType t : {sa::float32, sa::float64, sa::float16, sa::bfloat16}) {
+    CAPTURE(sa::name(t));
+    const Array x = sa::ones({64, 64}, t);
+    CHECK(flops([](Array v) { return v + v; }, x) == n);
+    CHECK(flops([](Array v) { return sa::exp(v); }, x) == n);
+    CHECK(flops([](Array v) { return sa::erf(v) * 3 + sa::maximum(v, 0); }, x) == 4 * n);
+    CHECK(flops([](Array v) { return sa::matmul(v, v); }, x) == 2 * 64 * n);
+    CHECK(flops([](Array v) { return sa::sum(v, 1); }, x) == 63 * 64);
+    CHECK(flops([](Array v) { return sa::exp(sa::sum(v, 1)); }, x) == 63 * 64 + 64);
+    CHECK(flops([](Array v) { return v - sa::max(v, {.axis = 1, .keepdims = true}); }, x) == 63 * 64 + n);
+    CHECK(flops([](Array v) { return sa::where(v > 0, v, sa::astype(v, sa::float32).astype(v.dtype())); },
+                x) == 0);
+    CHECK(flops([](Array v) { return (v > 0) & (v < 2); }, x) == 0);
+    CHECK(flops([](Array v) { return sa::sort(v).T()[0]; }, x) == 0);
+  }
+  const Array x = sa::ones({64, 64}), ints = sa::ones({64, 64}, sa::int32);
+  CHECK(flops([](Array v) { return v + v; }, ints) == 0);
+  CHECK(flops([](Array v) { return sa::matmul(v, v); }, ints) == 0);
+  CHECK(flops([](Array v) { return sa::sum(v, 1) + 1; }, sa::ones({1000, 0})) == 1000);
+  CHECK(flops([](Array v) { return sa::cumsum(v, 0); }, x) == 63 * 64);
+  CHECK(flops([](Array v) { return sa::linalg::cholesky(v); }, x) ==
+        64 * 64 * 64 / 3 + 2 * n);  // of (x + x^T) / 2
+  CHECK(flops([](Array v) { return sa::fft::fft(v); }, sa::ones({4, 64}, sa::complex64)) == 4 * 5 * 64 * 6);
+  // Of a device's part, and of all runs.
+  const Array cut = sa::device_put(x, sa::NamedSharding(mesh, P("x")));
+  CHECK(flops([](Array v) { return v * v; }, cut) == n / 8);
+  const auto loop = [](Array v) {
+    return sa::fori_loop(
+        0, 5, [](Array, Array c) { return c * 1.5f; }, v);
+  };
+  CHECK(flops(loop, x) == 5 * n);
+}
+
 }  // namespace explained_test

@@ -2,9 +2,11 @@
 #include "shardarray/machine.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <fstream>
 
+#include "base/duration_text.h"
 #include "process_helpers.h"
 #include "shardarray/shardarray.h"
 
@@ -302,6 +304,50 @@ TEST_CASE("machine: what is refused") {
           const sa::default_device there(two_nodes().devices()[0]);
           (void)(sa::ones({8}) * 2).to_vector<float>();
         }).find(nothing) == 0);
+}
+
+TEST_CASE("machine: products of fast dtypes are repeated where those of slow ones are shared") {
+  const sa::Machine m{.name = "fast-halves",
+                      .kind = "a device",
+                      .device_count = 8,
+                      .memory = 1e12,
+                      .memory_bandwidth = 1e12,
+                      .flops = {{"float32", 1e10}, {"bfloat16", 1e12}, {"float64", 1e10}, {"tf32", 1e12}},
+                      .links = {{"near", 8, 1e9, 0}},
+                      .source = "a test"};
+  const sa::Mesh mesh = mesh_of(m, {8}, {"x"});
+  const auto whole = sa::NamedSharding(mesh, P());
+  const auto f = [&](const Array& a, const Array& b) { return sa::reshard(sa::matmul(a, b), whole); };
+  // The result is 16 times the first operand: 0.1 bytes an operation of float32 say that it moves, 0.001 that the operand does.
+  const auto received = [&](sa::DType t) {
+    const auto e = sa::explain(f, sa::shape_dtype_struct({1024, 64}, t, sa::NamedSharding(mesh, P("x"))),
+                               sa::shape_dtype_struct({64, 1024}, t, whole));
+    return e.received_bytes_per_device();
+  };
+  const std::int64_t elements_of_result = 1024 * 1024 * 7 / 8, of_operand = 1024 * 64 * 7 / 8;
+  CHECK(received(sa::float32) == elements_of_result * 4);
+  CHECK(received(sa::float64) == elements_of_result * 8);
+  CHECK(received(sa::bfloat16) == of_operand * 2);
+  CHECK(received(sa::float16) == elements_of_result * 2);  // nobody told its rate: float32's
+  const sa::tf32 mode(true);
+  CHECK(received(sa::float32) == of_operand * 4);
+}
+
+TEST_CASE("machine: policy strict says how long what it refuses would take, as explain does") {
+  const sa::Machine m = two_nodes();
+  const sa::Mesh mesh = mesh_of(m, {8}, {"x"});
+  const Array x = floats(mesh, {64, 1024}, P("x")), w = floats(mesh, {1024, 16}, P("x"));
+  const auto f = [](const Array& a, const Array& b) { return sa::tanh(sa::matmul(a, b)); };
+  const auto e = sa::explain(f, x, w);
+  REQUIRE(!e.transfers().empty());
+  const std::string price = fmt::format("{} bytes per device ({})", e.transfers()[0].bytes_per_device,
+                                        sa::duration_text(e.transfers()[0].seconds));
+  const std::string said = thrown([&] {
+    const sa::policy::strict mode;
+    (void)sa::explain(f, x, w);
+  });
+  CHECK_MESSAGE(said.find(price) != std::string::npos, said);
+  CHECK_MESSAGE(said.find("s by all_") != std::string::npos, said);  // other ways, with theirs
 }
 
 }  // namespace machine_test

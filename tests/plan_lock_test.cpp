@@ -226,6 +226,9 @@ TEST_CASE("plan checks: what does not fit is refused with what is large and what
   const sa::Explanation twice = sa::explain([](const Array& a) { return a * 2; }, x);
   const std::string donate = message_of<sa::OutOfMemory>([&] { sa::require_memory(twice, 1); });
   CHECK_MESSAGE(donate.find(": donate arguments whose memory results can take") != donate.npos, donate);
+  const sa::Explanation without = sa::explain([] { return sa::ones(300) + 1; });  // nothing could be donated
+  CHECK(message_of<sa::OutOfMemory>([&] { sa::require_memory(without, 1); }).find("donate") ==
+        std::string::npos);
   CHECK_THROWS_AS(sa::require_memory(e, 1 << 20), sa::OutOfMemory);
   CHECK(message_of<sa::Error>([&] { sa::require_memory(e, 0); }).find("require_memory: 0 bytes. ") == 0);
 }

@@ -30,8 +30,8 @@ struct Dag {
 
 const std::vector<P> cuts{P(), P("x"), P(sa::none, "x")};
 
-/// Two or three matrices, three or four operations; what is last is the result. A product has an operand that comes of something cut:
-/// of whole ones each device makes all of it, whatever it costs.
+/// Two or three matrices, three or four operations; what is last is the result. A product or a sum has an operand that comes of something
+/// cut: of whole ones each device makes all of it, whatever it costs.
 Dag random_dag(std::mt19937& random) {
   const auto any = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
   constexpr std::int64_t sizes[] = {64, 128, 512};
@@ -55,6 +55,7 @@ Dag random_dag(std::mt19937& random) {
       if (n.a == n.b || !(a[0] == b[0] || b[0] == 1) || !(a[1] == b[1] || b[1] == 1)) continue;
       shapes.push_back(a);
     } else if (n.kind == Kind::transpose) shapes.push_back({a[1], a[0]});
+    else if ((n.kind == Kind::rows || n.kind == Kind::columns) && !is_cut[n.a]) continue;
     else if (n.kind == Kind::rows) shapes.push_back({a[0], 1});
     else if (n.kind == Kind::columns) shapes.push_back({1, a[1]});
     else shapes.push_back(a);

@@ -91,8 +91,8 @@ TEST_CASE("programs: data parallel training reduces each gradient once") {
   const auto grads = [&](const std::vector<Array>& v, const Array& in, const Array& out) {
     return sa::filter_shard(sa::grad(square_loss)(v, in, out), whole);
   };
-  CHECK(planned(grads, w, x, target) ==
-        "all_reduce{x,y} 3584, all_reduce{x,y} 896");  // 2 * 7/8 of each gradient
+  const std::string moved = planned(grads, w, x, target);  // 2 * 7/8 of each gradient: together, or apart
+  CHECK((moved == "all_reduce{x,y} 4480" || moved == "all_reduce{x,y} 3584, all_reduce{x,y} 896"));
   const auto loss = [](const std::vector<Array>& v, const Array& in, const Array& out) {
     return square_loss(v, in, out);
   };

@@ -166,7 +166,7 @@ TEST_CASE("strict: the refusal of neighbours' elements names the place, the byte
   const std::string text =
       "index: policy strict refuses an implicit exchange over {x} of 32 bytes per device: parts of the "
       "result "
-      "f32[15@x,8] come from other devices. Every transfer must be asked for. Cheapest fix: say where the "
+      "f32[15@x,8] come from other devices. Every transfer must be asked for. Say where the "
       "result lies, filter_shard(result, NamedSharding(mesh, P(\"x\"))). Other ways, by bytes:\n  ";
   CHECK(said.substr(0, text.size()) == text);
   const auto fixed = [](const Array& v) {

@@ -18,7 +18,6 @@ using sa::unreduced;
 using Rng = std::mt19937;
 
 namespace {
-
 // Every axis of the mesh cuts a dimension of `rank`, holds summands, or neither.
 std::vector<sa::PartitionSpec> every_spec(const sa::Mesh& mesh, std::size_t rank) {
   std::vector<sa::PartitionSpec> all;
@@ -91,8 +90,9 @@ Array whole_numbers(const sa::Shape& shape, sa::DType t, Rng& rng) {
 }
 
 template <class F, class... A> std::vector<std::string> kinds(const F& f, const A&... x) {
-  std::vector<std::string> r;
-  for (const sa::Transfer& t : prepare(f, x...).program().transfers) r.emplace_back(sa::name(t.kind));
+  std::vector<std::string> r;  // by value: several may go together
+  for (const auto& t : prepare(f, x...).program().transfers)
+    r.insert(r.end(), static_cast<std::size_t>(t.values), sa::name(t.kind));
   return r;
 }
 bool same(const Array& a, const Array& b) {

@@ -28,6 +28,8 @@ struct SHARDARRAY_API TransferInfo {
   double seconds = 0;  ///< on a described machine, or by Explanation::on, of all its runs; else 0
   std::string
       runner_up;  ///< what the operation would have moved the next best way: `112 B by operand 0 as [{}, {x}]`; empty: no other
+  /// That go together: small sums over the same axes. The bytes are those of all; op, source, shape and reason are the first one's.
+  std::int64_t values = 1;
 };
 /// One donated array.
 struct SHARDARRAY_API DonationInfo {
@@ -65,7 +67,8 @@ class SHARDARRAY_API Explanation {
   [[nodiscard]] const std::vector<DonationInfo>& donations() const& { return donations_; }
   /// The ten largest of what makes the peak of memory, the largest first; a result that takes over a donated argument counts as that.
   [[nodiscard]] const std::vector<BufferInfo>& largest() const& { return largest_; }
-  /// The results' types with their shardings, as type_string() spells them, in the order of the leaves: `f32[8@x,4]`.
+  /// The results' types with their shardings, in the order of the leaves, as type_string() spells them: `f32[8@x,4]`; a part of an axis
+  /// as `x:(1)2`, which has no spelling as a spec.
   [[nodiscard]] const std::vector<std::string>& results() const& { return results_; }
   /// By value: `for (auto& t : explain(f, x).transfers())` outlives the Explanation.
   [[nodiscard]] std::vector<TransferInfo> transfers() && { return std::move(transfers_); }
@@ -85,7 +88,9 @@ class SHARDARRAY_API Explanation {
   [[nodiscard]] Explanation on(const Machine& m, Where w = Where::here()) const;
 
   std::int64_t peak_bytes_per_device = 0;  ///< of the busiest device, arguments included
-  std::int64_t flops = 0;             ///< of the busiest device; a multiplication and an addition are two
+  /// Operations on floating numbers, of the busiest device: a multiplication and an addition are two, an exponential or a maximum is one,
+  /// comparisons, conversions, integers and what only moves are none. The same whatever the backend makes of them.
+  std::int64_t flops = 0;
   std::int64_t steps_per_device = 0;  ///< loops, products, library calls and exchanges
   /// On a described machine, or by on(): seconds of the busiest device's steps, each with what it costs to begin, products and
   /// convolutions as long as their arithmetic or their memory takes, others as their memory takes; and seconds of all transfers:

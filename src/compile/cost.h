@@ -30,6 +30,15 @@ class CostModel {
   double halo(std::int64_t bytes) const { return message(bytes, links_.halo_start); }
   /// Arithmetic on the busiest device.
   double compute(double operations) const { return operations * links_.operation; }
+  /// The same of products of such operands; `tf32`: those of float32 may be less exact.
+  double product(double operations, DType t, bool tf32) const {
+    const double each = t == DType::float16           ? links_.float16_product
+                        : t == DType::bfloat16        ? links_.bfloat16_product
+                        : t == DType::float64         ? links_.float64_product
+                        : t == DType::float32 && tf32 ? links_.tf32_product
+                                                      : 0;
+    return operations * (each > 0 ? each : links_.operation);
+  }
   /// So many bytes at once on one device: nothing where they fit. What does not fit costs more than any way to move it.
   double peak(std::int64_t bytes) const {
     constexpr double byte_too_many = 1000;

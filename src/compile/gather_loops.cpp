@@ -1,12 +1,10 @@
 #include "compile/gather_loops.h"
 
 #include <algorithm>
-#include <map>
 
 #include "base/at.h"
 #include "base/sizes.h"
-#include "compile/in_place.h"
-#include "compile/step_kind.h"
+#include "compile/group_order.h"
 #include "runtime/step_ranges.h"
 
 namespace shardarray {
@@ -32,54 +30,6 @@ bool is_small(const GroupKernel& k, const Partition& p) {
   return bytes <= most_bytes;
 }
 
-class Gathering {
- public:
-  Gathering(const Fusion& f, const Partition& p, const FlatGraph& g)
-      : first_reader_(f.groups.size(), static_cast<int>(f.groups.size())) {
-    const std::vector<Group>& groups = f.groups;
-    std::vector<StepKind> kinds;
-    kinds.reserve(p.steps.size());
-    for (int s = 0; s < static_cast<int>(p.steps.size()); s++) kinds.push_back(step_kind(p, g, s));
-    std::map<int, int> writer;  // memory -> group
-    for (int k = 0; k < static_cast<int>(groups.size()); k++)
-      for (const int v : at(groups, k).roots) writer.emplace(v, k);
-    std::map<int, int> written_over;  // memory -> the next group that may do so: what reads it comes before
-    for (int k = static_cast<int>(groups.size()) - 1; k >= 0; k--) {
-      for (const int s : at(groups, k).steps)
-        for (const int v : at(p.steps, s).in)
-          for (const int m : memories_before(p, f.storage, kinds, v, at(f.storage, v).memory)) {
-            if (const auto w = writer.find(m); w != writer.end() && w->second != k)
-              at(first_reader_, w->second) = k;
-            if (const auto w = written_over.find(m); w != written_over.end())
-              at(first_reader_, k) = std::min(at(first_reader_, k), w->second);
-          }
-      if (at(groups, k).loop) continue;
-      const LocalStep& step = at(p.steps, at(groups, k).steps[0]);
-      for (const InPlace& x : in_place_of(step, p, g, f.storage))
-        written_over[at(f.storage, step.in[x.operand]).memory] = k;
-    }
-  }
-
-  // The order of the groups: those of `alike` in front of the next one of them.
-  std::vector<int> order(const std::vector<std::vector<int>>& alike) const {
-    std::vector<int> anchor(first_reader_.size());
-    for (int k = 0; k < static_cast<int>(anchor.size()); k++) at(anchor, k) = k;
-    for (const std::vector<int>& all : alike)
-      for (std::size_t k = all.size() - 1; k-- > 0;) {
-        const int next = at(anchor, all[k + 1]);
-        if (at(first_reader_, all[k]) >= next) at(anchor, all[k]) = next;
-      }
-    std::vector<int> sorted(first_reader_.size());
-    for (int k = 0; k < static_cast<int>(sorted.size()); k++) at(sorted, k) = k;
-    std::stable_sort(sorted.begin(), sorted.end(),
-                     [&](int a, int b) { return at(anchor, a) < at(anchor, b); });
-    return sorted;
-  }
-
- private:
-  std::vector<int> first_reader_;  // by group
-};
-
 // The loop as one of one dimension: where its arguments allow it, which lie in a row then, whatever shapes they have.
 Loop flattened(const Loop& loop) {
   if (loop.kernel->outer == 1 || !is_pointwise(*loop.kernel)) return loop;
@@ -100,7 +50,8 @@ Loop flattened(const Loop& loop) {
 
 }  // namespace
 
-void bring_together(Fusion& f, std::vector<GroupKernel>& kernels, const Partition& p, const FlatGraph& g) {
+void bring_together(Fusion& f, std::vector<GroupKernel>& kernels, const Partition& p, const FlatGraph& g,
+                    const CompileInput& in) {
   std::vector<Group>& groups = f.groups;
   std::vector<std::vector<int>> alike;  // ascending
   std::vector<Kernel> known;            // of each
@@ -117,7 +68,9 @@ void bring_together(Fusion& f, std::vector<GroupKernel>& kernels, const Partitio
   if (std::all_of(alike.begin(), alike.end(), [](const auto& all) { return all.size() < 2; })) return;
   std::vector<Group> moved;
   std::vector<GroupKernel> with_them;
-  for (const int k : Gathering(f, p, g).order(alike)) {
+  GroupOrder order(f, p, g, in);
+  order.bring_together(alike);
+  for (const int k : order.order()) {
     moved.push_back(std::move(at(groups, k)));
     with_them.push_back(std::move(at(kernels, k)));
   }

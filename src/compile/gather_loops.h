@@ -7,7 +7,8 @@ namespace shardarray {
 
 /// Groups that are small loops come to stand in front of the next one of their kind, as far as nobody needs what they make before.
 /// `kernels`: of the groups, which move with them.
-void bring_together(Fusion& f, std::vector<GroupKernel>& kernels, const Partition& p, const FlatGraph& g);
+void bring_together(Fusion& f, std::vector<GroupKernel>& kernels, const Partition& p, const FlatGraph& g,
+                    const CompileInput& in);
 
 /// Adds the items of `next`, which comes behind, to the loop of `step`; both become loops of one dimension where they can. False: it is
 /// another kernel, or they touch what the others write.

@@ -76,6 +76,7 @@ class Emitter {
         IndexMap map = reduce_map(n, outer_);
         const int v = emit(step(s).in[0], map);
         reduced_[step(s).out[0]] = builder_.reduce(n.attrs->reducer, v);
+        if (is_inexact(n.out_types[0].dtype)) result_.reductions++;
       }
     }
     // Values at all points of the rows are written before those of the rows.
@@ -121,6 +122,18 @@ class Emitter {
   void begin(bool inner) {
     builder_.begin_stage(inner);
     memo_.clear();
+    inner_ = inner;
+  }
+
+  // What was written behind `first`, as one operation: none where it only chooses, compares or converts, two where it is a multiplication
+  // and an addition.
+  double operations_behind(std::size_t first) const {
+    const std::vector<Instr>& code = builder_.code();
+    double n = 0;
+    for (std::size_t k = first; k < code.size(); k++)
+      if (const Instr& i = code[k]; is_floating(i.type) && i.code >= Code::neg && i.code != Code::select)
+        n = n == 0 && i.code == Code::fma ? 2 : 1;
+    return n;
   }
 
   // Reduces in the order in which they need each other's results; one pass over the inner dimensions for each level.
@@ -214,10 +227,14 @@ class Emitter {
   int emit_scalar(int s, const FlatNode& n, int v, const IndexMap& map) {
     std::vector<int> in, out(n.out_types.size(), -1);
     for (int operand : step(s).in) in.push_back(emit(operand, map));
+    operations_ = 0;
     const auto half = [](const Type& t) { return is_half(t.dtype); };
     if (std::any_of(n.in_types.begin(), n.in_types.end(), half) || half(n.out_types[0]))
       apply_half(n, in, out, map);
     else apply(n.call(), in, out, map);
+    const bool converts = n.op->trait == Trait::conversion || n.op->trait == Trait::bits;
+    if (is_floating(n.out_types[0].dtype) && !converts)
+      (inner_ ? result_.per_point : result_.per_row) += operations_;
     for (std::size_t k = 0; k < out.size(); k++) memo_[key(step(s).out[k], map, 0)] = out[k];
     return memo_.at(key(v, map, 0));
   }
@@ -236,7 +253,9 @@ class Emitter {
                       return st->self->index(st->map->dims[static_cast<std::size_t>(d)]);
                     },
                     &state};
+    const std::size_t before = builder_.code().size();
     call.op->scalar(args);
+    operations_ = operations_behind(before);
   }
 
   // The op on float32, its results rounded; where it is about bits or converts, on those.
@@ -295,6 +314,8 @@ class Emitter {
   std::set<int> members_;
   std::size_t outer_;
   KernelBuilder builder_;
+  bool inner_ = false;     // the stage
+  double operations_ = 0;  // of what was applied last
   GroupKernel result_;
   std::map<Key, int> memo_;
   std::map<int, int> reduced_;

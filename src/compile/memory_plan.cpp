@@ -47,20 +47,36 @@ class Planner {
     at_.memory(m);
   }
 
+  int transfer_of(int group) const {
+    const Group& x = at(f_.groups, group);
+    return x.loop ? -1 : at(p_.steps, x.steps[0]).transfer;
+  }
+  // The first and the last of the groups that are one step with it: those of one transfer. What one of them makes may not lie where another
+  // one still reads.
+  std::pair<int, int> at_once(int group) const {
+    int begin = group, end = group;
+    const auto same = [&, transfer = transfer_of(group)](int other) {
+      return transfer >= 0 && other >= 0 && other < std::ssize(f_.groups) && transfer_of(other) == transfer;
+    };
+    while (same(begin - 1)) begin--;
+    while (same(end + 1)) end++;
+    return {begin, end};
+  }
+
   void lives() {
     for (int v : p_.inputs) lives_[v] = {-1, -1};
     for (std::size_t k = 0; k < f_.groups.size(); k++) {
-      const int group = static_cast<int>(k);
+      const auto [begin, end] = at_once(static_cast<int>(k));
       const Group& x = f_.groups[k];
       for (int v : x.roots) {
-        lives_.try_emplace(at_.storage(v).memory, Life{group, group});
-        use(v, group);
+        lives_.try_emplace(at_.storage(v).memory, Life{begin, begin});
+        use(v, end);
       }
       if (x.loop) {
-        for (const KernelAccess& a : kernels_[k].args) use(a.value, group);
+        for (const KernelAccess& a : kernels_[k].args) use(a.value, end);
       } else {
         for (int s : x.steps)
-          for (int v : at(p_.steps, s).in) use(v, group);
+          for (int v : at(p_.steps, s).in) use(v, end);
         need_arenas(k);
       }
     }

@@ -191,7 +191,8 @@ double NodePrice::work(const std::vector<std::int64_t>& parts) const {
   const Op& op = *s_.node->op;
   double all = 1, most = 0;
   for (std::size_t f = 0; f < parts.size(); f++) all *= size(f);
-  if (op.form == Form::gemm || op.windows) return model_.compute(op.form == Form::gemm ? 2 * all : all);
+  if (op.form == Form::gemm) return model_.product(2 * all, s_.node->in_types[0].dtype, s_.node->modes->tf32);
+  if (op.windows) return model_.compute(all);
   const auto add = [&](const TermState& t) {
     double n = 1;
     for (const DimFactors& dim : *t.factors)

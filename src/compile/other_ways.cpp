@@ -8,10 +8,12 @@
 #include <string_view>
 
 #include "base/bytes_text.h"
+#include "base/duration_text.h"
 #include "base/sizes.h"
 #include "compile/making.h"
 #include "compile/node_price.h"
 #include "compile/reshard.h"
+#include "runtime/transfer_times.h"
 
 namespace shardarray {
 
@@ -20,6 +22,7 @@ namespace {
 /// A strategy as what has to be done for it, and the bytes that the busiest device receives for that.
 struct Way {
   std::int64_t bytes = 0;
+  double seconds = 0;  // on a described machine
   std::vector<std::string> done,
       code;  // `operand 1 as [{x}, {}]`, `reshard(operand 1, NamedSharding(mesh, P("x")))`
   std::vector<std::string_view> kinds;  // of the transfers, each once
@@ -29,6 +32,7 @@ struct Way {
 /// Transfers one after the other.
 struct Along {
   std::int64_t bytes = 0;
+  double seconds = 0;
   std::vector<TransferKind> kinds;
 };
 
@@ -37,6 +41,7 @@ Along along(const Layout* from, const Layout* to, const Type& t, Reshards& resha
   Along all;
   const auto add = [&](const Transfer& x) {
     all.bytes = add_sizes(all.bytes, x.bytes);
+    all.seconds += described_seconds(x, *to->order());
     if (x.bytes > 0) all.kinds.push_back(x.kind);
   };
   if (from->order() != to->order()) add(describe_transfer(t, from, to));
@@ -52,6 +57,7 @@ Way way_of(const NodeState& s, const Strategy& d, const Mesh* mesh, Reshards& re
   Way way;
   const auto move = [&](const Along& a) {
     way.bytes = add_sizes(way.bytes, a.bytes);
+    way.seconds += a.seconds;
     for (const TransferKind k : a.kinds)
       if (std::ranges::find(way.kinds, name(k)) == way.kinds.end()) way.kinds.emplace_back(name(k));
   };
@@ -117,8 +123,9 @@ std::string other_ways(NodeState s, const Strategy& d, StrategySearch& search, c
   std::string text;
   const auto wanted = [](const Way& way) { return !way.in_parts && !way.asks_neighbours; };
   for (const Way& w : ways_but(s, d, search, in, kMost, wanted))
-    text += fmt::format("\n  {}{}{}: {}", bytes_text(w.bytes), w.kinds.empty() ? "" : " by ",
-                        fmt::join(w.kinds, ", "),
+    text += fmt::format("\n  {}{}{}{}: {}", bytes_text(w.bytes),
+                        w.seconds > 0 ? fmt::format(", {}", duration_text(w.seconds)) : "",
+                        w.kinds.empty() ? "" : " by ", fmt::join(w.kinds, ", "),
                         w.code.empty() ? "operands as they are" : fmt::format("{}", fmt::join(w.code, ", ")));
   return text;
 }

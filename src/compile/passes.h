@@ -151,6 +151,8 @@ struct Fusion {
   std::vector<Storage> storage;  ///< per local value
 };
 Fusion fuse(Partition& p, const FlatGraph& g, const Target& target);
+/// The mode of its line; of a transfer, which may add up: of what it moves.
+bool flushes_denormals(const Group& group, const Partition& p, const FlatGraph& g);
 /// Groups (the keys of `last_step`) in an order in which every one comes behind those in `before` it. Those that wait for each
 /// other, and for such ones, are left out.
 std::vector<int> schedule(const std::map<int, std::set<int>>& before, const std::map<int, int>& last_step);
@@ -171,6 +173,9 @@ struct KernelAccess {
 struct GroupKernel {
   Kernel kernel;
   std::vector<KernelAccess> args;
+  /// Operations that make floating numbers, as the program has them, however many instructions they are: at every point, in every row.
+  double per_point = 0, per_row = 0;
+  double reductions = 0;  ///< of all points of a row
 };
 GroupKernel make_kernel(const Group& group, const Partition& p, const FlatGraph& g, const Target& target);
 

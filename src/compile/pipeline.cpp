@@ -10,6 +10,7 @@
 #include "base/env.h"
 #include "base/print_time.h"
 #include "compile/branches.h"
+#include "compile/gather_sums.h"
 
 namespace shardarray {
 
@@ -109,10 +110,11 @@ static Compiled place(FlatGraph g, const CompileInput& in) {
   Partition p = partition(g, in);
   if (kVerify) verify(p, g, in);
   show("propagate, partition", prints_passes() ? text_of(p, g) : "");
-  const Fusion f = timed("fuse", [&] { return fuse(p, g, *in.target); });
+  Fusion f = timed("fuse", [&] { return fuse(p, g, *in.target); });
+  timed("gather_sums", [&] { gather_sums(p, f, g, in); });
   if (kVerify) verify(f, p);
   show("fuse, schedule", prints_passes() ? text_of(f, p, g) : "");
-  timed("plan", [&] { plan(p, f, g, in, out); });
+  timed("plan", [&] { plan(p, std::move(f), g, in, out); });
   if (kVerify) verify(*out.program);
   show("plan", prints_passes() ? text_of(*out.program) : "");
   return out;

@@ -7,11 +7,12 @@
 #include "base/print_time.h"
 #include "base/sizes.h"
 #include "compile/branches.h"
+#include "compile/flops.h"
 #include "compile/gather_loops.h"
+#include "compile/gather_sums.h"
 #include "compile/in_place.h"
 #include "compile/iterate.h"
 #include "compile/share_sums.h"
-#include "runtime/contraction.h"
 #include "runtime/step_ranges.h"
 
 namespace shardarray {
@@ -42,8 +43,7 @@ static Where where_of(const Group& group, const Partition& p, const FlatGraph& g
   return {};
 }
 
-// The mode of its line; of a transfer, which may add up: of what it moves.
-static bool flushes_denormals(const Group& group, const Partition& p, const FlatGraph& g) {
+bool flushes_denormals(const Group& group, const Partition& p, const FlatGraph& g) {
   if (group.loop) return group.flush_denormals;
   int s = group.steps[0];
   while (at(p.steps, s).node < 0) {
@@ -64,26 +64,7 @@ static std::int64_t moved_bytes(const Exchange& e) {
   return bytes;
 }
 
-static double flops_of(const Program& program) {
-  std::vector<double> per_device(static_cast<std::size_t>(program.order->size()), 0);
-  for (const Step& s : program.steps) {
-    if (const auto* gemm = std::get_if<Gemm>(&s.body))
-      for (const auto& x : gemm->items)
-        per_device[static_cast<std::size_t>(x.device)] +=
-            2.0 * static_cast<double>(x.m) * static_cast<double>(x.n) * static_cast<double>(x.k) *
-            static_cast<double>(x.batch);
-    if (const auto* call = std::get_if<LibraryCall>(&s.body); call && call->name == "conv")
-      for (const auto& x : call->items)
-        per_device[static_cast<std::size_t>(x.device)] += 2 * products_of(Contraction::of(x.params));
-    if (const auto* loop = std::get_if<Loop>(&s.body)) {
-      double ops = 0;
-      for (const Instr& i : loop->kernel->code) ops += i.code >= Code::neg;
-      for (const auto& x : loop->items)
-        per_device[static_cast<std::size_t>(x.device)] += ops * static_cast<double>(num_elements(x.extents));
-    }
-  }
-  return *std::max_element(per_device.begin(), per_device.end());
-}
+static void add_moved(Transfer& t, std::int64_t bytes) { t.moved_bytes = add_sizes(t.moved_bytes, bytes); }
 
 // Its copy is the value itself, on every device.
 static bool lies_there(const LocalStep& copy, Addresses& at) {
@@ -120,12 +101,13 @@ void plan(const Partition& p, Fusion f, const FlatGraph& g, const CompileInput& 
     for (const Group& group : f.groups)
       kernels.push_back(group.loop ? make_kernel(group, p, g, *in.target) : GroupKernel{});
   });
-  if (in.target->gathers_loops) bring_together(f, kernels, p, g);
+  if (in.target->gathers_loops) bring_together(f, kernels, p, g, in);
   lay_in_place(f, p, g, kernels);
   Addresses addresses(p, f, in);
   timed("  addresses", [&] { assign_addresses(p, f, g, kernels, in, addresses, *program, out); });
   const bool fixed_order =
       std::any_of(g.nodes.begin(), g.nodes.end(), [](const FlatNode& n) { return n.modes->reproducible; });
+  std::vector<double> flops_of_device(static_cast<std::size_t>(in.order->size()), 0);
   for (std::size_t k = 0; k < f.groups.size(); k++) {
     const Group& group = f.groups[k];
     Step step{Loop{}, label_of(group, p, g), where_of(group, p, g), flushes_denormals(group, p, g)};
@@ -162,7 +144,7 @@ void plan(const Partition& p, Fusion f, const FlatGraph& g, const CompileInput& 
       else if (form == Form::library) step.body = make_library_call(s, g, addresses);
       else if (in.is_explained && is_between_layouts(s)) {
         auto [exchange, moved] = outline_exchange(s, addresses);
-        at(program->transfers, s.transfer).moved_bytes = moved;
+        add_moved(at(program->transfers, s.transfer), moved);
         if (exchange.items.empty()) continue;
         step.body = std::move(exchange);
         is_outlined = true;
@@ -172,21 +154,23 @@ void plan(const Partition& p, Fusion f, const FlatGraph& g, const CompileInput& 
         step.body = std::move(exchange);
       }
     }
+    add_flops(step, kernels[k], flops_of_device);
     Exchange shares;
     if (auto* const e = std::get_if<Exchange>(&step.body)) {
       e->fixed_order = fixed_order;
       shares = share_sums(*e, *in.order);
       if (e->transfer >= 0 && !is_outlined)
-        at(program->transfers, e->transfer).moved_bytes = add_sizes(moved_bytes(*e), moved_bytes(shares));
+        add_moved(at(program->transfers, e->transfer), add_sizes(moved_bytes(*e), moved_bytes(shares)));
     }
-    if (in.target->gathers_loops && !program->steps.empty() && take_items(program->steps.back(), step))
+    if (!program->steps.empty() && ((shares.items.empty() && take_sums(program->steps.back(), step)) ||
+                                    (in.target->gathers_loops && take_items(program->steps.back(), step))))
       continue;
     program->steps.push_back(std::move(step));
     if (shares.items.empty()) continue;
     const Step& sums = program->steps.back();
     program->steps.push_back({std::move(shares), sums.label, sums.where, sums.flush_denormals});
   }
-  out.flops = flops_of(*program);
+  out.flops = std::ranges::max(flops_of_device);
   for (const auto& [node, called] : p.iterations)
     out.flops += called.compiled->flops * static_cast<double>(called.iteration.length);
   for (const auto& [node, called] : p.branches) {

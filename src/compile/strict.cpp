@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/duration_text.h"
+#include "runtime/transfer_times.h"
 #include "shardarray/error.h"
 
 namespace shardarray {
@@ -24,6 +26,13 @@ static std::string about_parts(const ShardingCode& code) {
                      fmt::join(code.in_parts, ", "));
 }
 
+// `56 bytes per device`, on a described machine `56 bytes per device (4.02 us)`.
+static std::string price_text(const Transfer& t, const DeviceOrder& order) {
+  const double seconds = described_seconds(t, order);
+  return fmt::format("{} bytes per device{}", t.bytes,
+                     seconds > 0 ? fmt::format(" ({})", duration_text(seconds)) : "");
+}
+
 static std::string ways_text(const std::string& others) {
   return others.empty() ? "" : " Other ways, by bytes:" + others;
 }
@@ -36,9 +45,9 @@ void refuse_transfer(const Transfer& t, const LocalValue& moved, const Layout& t
   if (why.operand && function != why.by.op->name) of = fmt::format(" of its {}", why.by.op->name);
   const ShardingCode code = sharding_code(to, mesh);
   throw ShardingError(fmt::format(
-      "{}: policy strict refuses an implicit {} over {} of {} bytes per device for {}{} {}. Every transfer "
+      "{}: policy strict refuses an implicit {} over {} of {} for {}{} {}. Every transfer "
       "must be asked for. Cheapest fix: reshard({}, {}) before.{}{}{}",
-      function, name(t.kind), axis_names(t.axes, to.order(), mesh), t.bytes, operand, of,
+      function, name(t.kind), axis_names(t.axes, to.order(), mesh), price_text(t, *to.order()), operand, of,
       type_string(moved.type.dtype, moved.type.shape, *moved.layout, mesh), operand, code.text,
       about_parts(code), about_maker(why, function), ways_text(why.others ? (*why.others)() : "")));
 }
@@ -48,11 +57,11 @@ void refuse_boxes(const Transfer& t, const Type& made, const Layout& to, const M
   const detail::RecordedSite site(t.where);
   const ShardingCode code = sharding_code(to, mesh);
   throw ShardingError(fmt::format(
-      "{}: policy strict refuses an implicit {} over {} of {} bytes per device: parts of the "
+      "{}: policy strict refuses an implicit {} over {} of {}: parts of the "
       "result {} come from "
-      "other devices. Every transfer must be asked for. Cheapest fix: say where the result lies, "
+      "other devices. Every transfer must be asked for. Say where the result lies, "
       "filter_shard(result, {}).{}{}",
-      asked_by(t), name(t.kind), axis_names(t.axes, to.order(), mesh), t.bytes,
+      asked_by(t), name(t.kind), axis_names(t.axes, to.order(), mesh), price_text(t, *to.order()),
       type_string(made.dtype, made.shape, to, mesh), code.text, about_parts(code), ways_text(others)));
 }
 

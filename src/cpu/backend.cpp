@@ -17,11 +17,16 @@ namespace shardarray {
 namespace {
 
 // Parts for the workers of a large machine; rows that keep them busy. A transfer's start keeps tiny values from detours that save a
-// few bytes; 50 operations take as long as one f32 is copied (two cores with AVX2: 179 GFLOP/s in products, 14 GB/s).
+// few bytes; 50 operations take as long as one f32 is copied (two cores with AVX2: 179 GFLOP/s in products, 14 GB/s). Sums go together
+// up to what one message between processes takes.
 constexpr Target cpu_target = {.split = {.min_points = 1 << 17, .most_results = 16, .parts = 64},
                                .fusion = {.most_operations = 256, .enough_rows = 16, .few_points = 16384},
                                .alignment = 64,
-                               .links = {.start = 64, .halo_start = 64, .operation = 4.0 / 50}};
+                               .links = {.start = 64,
+                                         .halo_start = 64,
+                                         .operation = 4.0 / 50,
+                                         .float64_product = 4.0 / 25,
+                                         .together = 16 << 10}};
 
 class CpuBackend final : public Backend {
  public:

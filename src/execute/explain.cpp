@@ -14,6 +14,7 @@
 #include "execute/held_memory.h"
 #include "execute/jit.h"
 #include "execute/machine_times.h"
+#include "execute/transfer_text.h"
 #include "layout/spelling.h"
 #include "runtime/devices.h"
 
@@ -27,6 +28,11 @@ std::string short_place(const std::string& s) {
 }
 
 }  // namespace
+
+std::string moved_text(const TransferInfo& t) {
+  const std::string first = fmt::format("{}{}", short_name(t.dtype), to_string(t.shape));
+  return t.values > 1 ? fmt::format("{} and {} more", first, t.values - 1) : first;
+}
 
 std::int64_t Explanation::received_bytes_per_device() const {
   std::int64_t bytes = 0;
@@ -49,10 +55,10 @@ std::string Explanation::to_string() const {
   if (!values_.empty()) text += "values\n" + values_;
   if (!transfers_.empty()) text += "transfers\n";
   for (const TransferInfo& t : transfers_)
-    text += fmt::format(
-        "  {:<14} {:<8} {:>9}{}  {}{}  for {}: {}   {}\n", t.kind, t.axes, bytes_text(t.bytes_per_device),
-        machine.empty() ? "" : fmt::format("  {:>8}", duration_text(t.seconds)), short_name(t.dtype),
-        shardarray::to_string(t.shape), t.op, t.reason, short_place(t.source));
+    text += fmt::format("  {:<14} {:<8} {:>9}{}  {}  for {}: {}   {}\n", t.kind, t.axes,
+                        bytes_text(t.bytes_per_device),
+                        machine.empty() ? "" : fmt::format("  {:>8}", duration_text(t.seconds)),
+                        moved_text(t), t.op, t.reason, short_place(t.source));
   if (!donations_.empty()) text += "donations\n";
   for (const DonationInfo& d : donations_)
     text += fmt::format("  {}: {}\n", d.path, d.reused ? "reused" : "not reused, " + d.reason);
@@ -110,7 +116,7 @@ static std::vector<TransferInfo> transfer_list(const Program& program, const Mes
   std::vector<TransferInfo> list;
   for (const Transfer& t : program.transfers)
     list.push_back({name(t.kind), axis_names(t.axes, program.order, mesh), t.reason, t.op, place(t.where),
-                    t.bytes, t.moved_bytes, t.shape, t.dtype, 0, t.runner_up});
+                    t.bytes, t.moved_bytes, t.shape, t.dtype, 0, t.runner_up, t.values});
   return list;
 }
 
@@ -137,8 +143,11 @@ static std::int64_t steps_per_device(const Program& program) {
           } else if constexpr (std::is_same_v<Body, ProgramLoop>)
             called = add_sizes(called, add_sizes(steps_per_device(*body.condition().program),
                                                  steps_per_device(*body.body().program)));
-          else
-            for (const auto& item : body.items) count[static_cast<std::size_t>(item.device)]++;
+          else {
+            std::vector<bool> has_part(count.size());
+            for (const auto& item : body.items) has_part[static_cast<std::size_t>(item.device)] = true;
+            for (std::size_t d = 0; d < count.size(); d++) count[d] += has_part[d];
+          }
         },
         s.body);
   return add_sizes(*std::max_element(count.begin(), count.end()), called);

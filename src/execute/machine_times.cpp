@@ -3,61 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <map>
-#include <set>
 
 #include "runtime/contraction.h"
 #include "runtime/step_ranges.h"
+#include "runtime/transfer_times.h"
 #include "shardarray/error.h"
 
 namespace shardarray {
 namespace {
-
-/// The devices of each group of a transfer: those that agree on all axes but its own. Without axes all are one.
-std::vector<std::vector<int>> groups_of(const Transfer& t, const std::vector<int>& numbers) {
-  const int n = static_cast<int>(numbers.size());
-  std::map<int, std::vector<int>> groups;  // by its first position
-  for (int p = 0; p < n; p++) {
-    int first = t.axes.empty() ? 0 : p;
-    for (const SubAxis& a : t.axes) first -= static_cast<int>(coordinate(a, p, n)) * (n / (a.pre * a.size));
-    groups[first].push_back(numbers[static_cast<std::size_t>(p)]);
-  }
-  std::vector<std::vector<int>> all;
-  all.reserve(groups.size());
-  for (auto& [first, ids] : groups) all.push_back(std::move(ids));
-  return all;
-}
-
-/// Of a group, what each kind of links joins: so many groups of the links before.
-struct Level {
-  double ways;
-  const Link* link;
-};
-std::vector<Level> levels_of(const std::vector<int>& ids, const Machine& m) {
-  std::vector<Level> levels;
-  auto below = static_cast<double>(ids.size());
-  for (const Link& l : m.links) {
-    std::set<int> groups;
-    for (const int id : ids) groups.insert(id / l.devices);
-    const auto here = static_cast<double>(groups.size());
-    if (here < below) levels.push_back({below / here, &l});
-    below = here;
-  }
-  return levels;
-}
-
-/// All shards to all of a group, of which each device has 1/g of `bytes`: the farthest first, while shards are small.
-double gather_seconds(double bytes, const std::vector<Level>& levels, double runs) {
-  double part = bytes, seconds = 0;
-  for (const Level& l : levels) part /= l.ways;
-  for (auto l = levels.rbegin(); l != levels.rend(); ++l) {
-    seconds +=
-        part * (l->ways - 1) / l->link->bandwidth + runs * l->link->latency * std::ceil(std::log2(l->ways));
-    part *= l->ways;
-  }
-  return seconds;
-}
 
 double bytes_of(const MemoryRanges& ranges) {
   double bytes = 0;
@@ -139,53 +92,16 @@ class Steps {
 
 }  // namespace
 
-/// Of the groups' transfers one.
-static double seconds_of(const Transfer& t, const std::vector<int>& ids, const Machine& m) {
-  const std::vector<Level> levels = levels_of(ids, m);
-  const auto bytes = static_cast<double>(t.bytes), runs = static_cast<double>(t.runs),
-             g = static_cast<double>(ids.size());
-  if (levels.empty()) return 0;
-  const double whole = bytes * g / (g - 1);  // of what each device has at last, or had at first
-  switch (t.kind) {
-    case TransferKind::all_reduce: return 2 * gather_seconds(whole / 2, levels, runs);
-    case TransferKind::all_gather:
-    case TransferKind::reduce_scatter: return gather_seconds(whole, levels, runs);
-    case TransferKind::all_to_all: {  // from every other device as much
-      double near = 1, seconds = 0;
-      for (const Level& l : levels) {
-        seconds += bytes * near * (l.ways - 1) / (g - 1) / l.link->bandwidth + runs * l.link->latency;
-        near *= l.ways;
-      }
-      return seconds;
-    }
-    default: {
-      double slowest = 0, latency = 0;
-      for (const Level& l : levels) {
-        slowest = std::max(slowest, bytes / l.link->bandwidth);
-        latency = std::max(latency, l.link->latency);
-      }
-      return slowest + runs * latency;
-    }
-  }
-}
-
 MachineTimes::MachineTimes(const Program& program, const Machine& m) : program_(program), machine_(m) {
   const std::vector<Device>& devices = program.order->devices();
   if (static_cast<int>(devices.size()) > m.device_count)
     throw DeviceError(fmt::format(
         "Explanation::on: the program runs on {} devices, and '{}' has {}. Take a machine that has as many.",
         devices.size(), m.name, m.device_count));
-  for (const Device& d : devices)  // a machine's own devices have numbers, others are its first ones
-    numbers_.push_back(d.platform == m.name ? d.id : static_cast<int>(numbers_.size()));
+  numbers_ = numbers_on(m, devices);
 }
 
-double MachineTimes::seconds(const Transfer& t) const {
-  double most = 0;
-  if (t.bytes > 0)
-    for (const std::vector<int>& group : groups_of(t, numbers_))
-      most = std::max(most, seconds_of(t, group, machine_));
-  return most;
-}
+double MachineTimes::seconds(const Transfer& t) const { return transfer_seconds(t, numbers_, machine_); }
 
 double MachineTimes::compute_seconds() const { return Steps(machine_).seconds(program_); }
 

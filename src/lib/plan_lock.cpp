@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "execute/transfer_text.h"
 #include "graph/trace_state.h"
 #include "lib/files/file_reader.h"
 #include "lib/files/file_writer.h"
@@ -41,8 +42,7 @@ std::string printable(std::string text) {
 }
 
 std::string line_of(const TransferInfo& t) {
-  return fmt::format("{}{} {} B {}{} for {}", t.kind, t.axes, t.bytes_per_device, short_name(t.dtype),
-                     to_string(t.shape), t.op);
+  return fmt::format("{}{} {} B {} for {}", t.kind, t.axes, t.bytes_per_device, moved_text(t), t.op);
 }
 
 Lines lines_of(const Explanation& plan) {
@@ -188,6 +188,7 @@ std::string plan_json(const Explanation& plan) {
                                 {"moved_bytes", t.moved_bytes},
                                 {"shape", std::vector<std::int64_t>(t.shape.begin(), t.shape.end())},
                                 {"dtype", name(t.dtype)},
+                                {"values", t.values},
                                 {"seconds", t.seconds},
                                 {"runner_up", t.runner_up}});
   for (const BufferInfo& b : plan.largest())

@@ -39,6 +39,8 @@ class KernelBuilder {
   int call(Function f, int a, int b = -1);
 
   DType type(int v) const { return kernel_.code[v].type; }
+  /// What was written so far.
+  const std::vector<Instr>& code() const { return kernel_.code; }
   /// Verified, without dead instructions and empty stages. The builder is spent.
   Kernel finish();
 

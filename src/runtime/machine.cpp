@@ -45,9 +45,16 @@ class DescribedBackend final : public Backend {
     // In bytes of the slowest links, over which it pays to move less.
     if (m.links.empty()) return;
     const Link& slowest = *std::ranges::min_element(m.links, {}, &Link::bandwidth);
-    target_.links = {.start = std::max(64.0, slowest.latency * slowest.bandwidth),
-                     .halo_start = std::max(64.0, slowest.latency * slowest.bandwidth),
-                     .operation = slowest.bandwidth / m.flops.at("float32")};
+    const auto product = [&](DType t, bool tf32) { return slowest.bandwidth / flops_of(m, t, tf32); };
+    target_.links = {
+        .start = std::max(64.0, slowest.latency * slowest.bandwidth),
+        .halo_start = std::max(64.0, slowest.latency * slowest.bandwidth),
+        .operation = product(DType::float32, false),
+        .float16_product = product(DType::float16, false),
+        .bfloat16_product = product(DType::bfloat16, false),
+        .float64_product = product(DType::float64, false),
+        .tf32_product = product(DType::float32, true),
+        .together = static_cast<std::int64_t>(std::min(0x1p20, slowest.latency * slowest.bandwidth))};
   }
   const char* platform() const override { return machine_.name.c_str(); }
   int device_count() const override { return machine_.device_count; }

@@ -218,6 +218,7 @@ struct Transfer {
   std::int64_t bytes = 0;        ///< what the busiest device receives if memories were separate
   std::int64_t moved_bytes = 0;  ///< what is physically copied
   std::int64_t runs = 1;         ///< that the bytes are of
+  std::int64_t values = 1;       ///< that go together; what follows is the first one's
   Shape shape;                   ///< global
   DType dtype = DType::float32;
   std::string reason, op;

@@ -32,6 +32,9 @@ struct Target {
     double start = 0;       ///< of a transfer, whatever it moves
     double halo_start = 0;  ///< of a transfer between neighbours, whatever it moves
     double operation = 0;   ///< arithmetic of one element on the busiest device
+    /// The same in products, by what is multiplied; of the dtypes without one, and where it is 0: `operation`.
+    double float16_product = 0, bfloat16_product = 0, float64_product = 0, tf32_product = 0;
+    std::int64_t together = 0;  ///< small sums over the same axes are one transfer, of at most so many bytes
   } links;
   /// Bytes of arrays and temporaries that each device can hold; 0: not known.
   std::int64_t device_memory = 0;
