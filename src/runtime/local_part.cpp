@@ -25,6 +25,8 @@ std::uint64_t aligned(std::uint64_t bytes) {
 }
 /// So much is copied while a message begins (10 GB/s, 1.5 us).
 constexpr std::uint64_t most_of_a_bundle = std::uint64_t{16} << 10;
+/// On average: a copy of such a box takes less than a message of its own, however many there are.
+constexpr std::uint64_t most_of_a_small_box = std::uint64_t{2} << 10;
 
 class Splitter {
  public:
@@ -180,8 +182,11 @@ class Splitter {
           b.boxes++;
           b.bytes += aligned(bytes);
         }
-    std::erase_if(bundles_,
-                  [](const auto& b) { return b.second.boxes == 1 || b.second.bytes > most_of_a_bundle; });
+    std::erase_if(bundles_, [](const auto& b) {
+      const auto& [boxes, bytes, used, at, device] = b.second;
+      const bool are_small = bytes / static_cast<std::uint64_t>(boxes) <= most_of_a_small_box;
+      return boxes == 1 || (bytes > most_of_a_bundle && !are_small);
+    });
   }
 
   /// `to`: what this process does of the item, if it is its own.
