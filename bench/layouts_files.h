@@ -55,9 +55,8 @@ inline void write_json(const LayoutResults& x, const std::string& path) {
     out.push_back({{"name", name}, {"value", value}, {"unit", unit}, {"floor", nullptr}, {"ratio", nullptr}});
   };
   add("workers", x.workers, "");
-  const bool predicted = !x.o.machine.empty();
-  out.back().update({{"platform", predicted ? x.o.machine : x.o.platform},
-                     {"predicted", predicted},
+  out.back().update({{"platform", x.o.described() ? x.o.machine : x.o.platform},
+                     {"predicted", x.o.described()},
                      {"machine", x.machine},
                      {"compiler", __VERSION__},
                      {"load", x.load},

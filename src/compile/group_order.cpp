@@ -11,20 +11,14 @@
 namespace shardarray {
 
 GroupOrder::GroupOrder(const Fusion& f, const Partition& p, const FlatGraph& g, const CompileInput& in)
-    : of_(f.groups.size()), position_(f.groups.size()) {
+    : f_(f), p_(p), of_(f.groups.size()), position_(f.groups.size()) {
   const std::vector<Group>& groups = f.groups;
   std::vector<StepKind> kinds;
   kinds.reserve(p.steps.size());
   for (int s = 0; s < static_cast<int>(p.steps.size()); s++) kinds.push_back(step_kind(p, g, s));
-  const std::set<int> outputs(p.outputs.begin(), p.outputs.end());
   std::set<int> given;  // local values
   for (std::size_t k = 0; k < p.inputs.size(); k++)
     if (k < in.donated.size() && in.donated[k]) given.insert(p.inputs[k]);
-  const auto fits = [&](int v, int input) {
-    const LocalValue &made = at(p.values, v), &there = at(p.values, input);
-    return made.layout == there.layout && made.type.shape == there.type.shape &&
-           made.type.dtype == there.type.dtype;
-  };
   std::map<int, int> writer;                     // memory -> group
   std::map<int, std::vector<int>> written_over;  // memory -> groups that may do so, ascending
   for (int k = 0; k < static_cast<int>(groups.size()); k++) {
@@ -32,8 +26,6 @@ GroupOrder::GroupOrder(const Fusion& f, const Partition& p, const FlatGraph& g, 
     for (const int v : at(groups, k).roots) {
       writer.emplace(v, k);
       at(of_, k).bytes = add_sizes(at(of_, k).bytes, bytes_of(at(p.values, v).type));
-      for (const int i : given)
-        if (fits(v, i)) at(of_, k).may_take.push_back(i);
     }
     if (at(groups, k).loop) continue;
     const LocalStep& step = at(p.steps, at(groups, k).steps[0]);
@@ -83,14 +75,22 @@ bool GroupOrder::waits(const Run& run, int group) const {
   });
 }
 
+bool GroupOrder::may_take(int group, int input) const {
+  const LocalValue& there = at(p_.values, input);
+  return std::ranges::any_of(at(f_.groups, group).roots, [&](int v) {
+    const LocalValue& made = at(p_.values, v);
+    return made.layout == there.layout && made.type.shape == there.type.shape &&
+           made.type.dtype == there.type.dtype;
+  });
+}
+
 // Those that stand together wait together.
 void GroupOrder::look_at(Run& run, int position) const {
   const int group = at(order_, position);
   std::vector<int> all = at(of_, group).together;
   if (all.empty()) all.push_back(group);
   if (std::ranges::none_of(all, [&](int k) { return waits(run, k); })) {
-    const std::vector<int>& may_take = at(of_, group).may_take;
-    run.is_closed |= std::ranges::any_of(may_take, [&](int i) { return run.read_inputs.contains(i); });
+    run.is_closed |= std::ranges::any_of(run.read_inputs, [&](int i) { return may_take(group, i); });
     return;
   }
   for (const int k : all)

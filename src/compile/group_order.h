@@ -8,7 +8,7 @@
 
 namespace shardarray {
 
-/// Which groups have to come before which, and their order by now.
+/// Which groups have to come before which, and their order by now. `f` and `p` live as long, and stay as they are.
 class GroupOrder {
  public:
   GroupOrder(const Fusion& f, const Partition& p, const FlatGraph& g, const CompileInput& in);
@@ -39,13 +39,16 @@ class GroupOrder {
  private:
   void look_at(Run& run, int position) const;
   bool waits(const Run& run, int group) const;
+  /// What it makes may take the memory of such an input.
+  bool may_take(int group, int input) const;
   void number();
 
+  const Fusion& f_;
+  const Partition& p_;
   struct Of {
     std::vector<int> front;        ///< it comes behind these
     std::int64_t bytes = 0;        ///< that it reads and makes
     std::vector<int> read_inputs;  ///< local values of arguments that are given away
-    std::vector<int> may_take;     ///< such values, of which one of its results may take the memory
     std::vector<int> together;     ///< those that it stands side by side with for good
   };
   std::vector<Of> of_;                 // by group

@@ -227,19 +227,18 @@ class Emitter {
   int emit_scalar(int s, const FlatNode& n, int v, const IndexMap& map) {
     std::vector<int> in, out(n.out_types.size(), -1);
     for (int operand : step(s).in) in.push_back(emit(operand, map));
-    operations_ = 0;
     const auto half = [](const Type& t) { return is_half(t.dtype); };
-    if (std::any_of(n.in_types.begin(), n.in_types.end(), half) || half(n.out_types[0]))
-      apply_half(n, in, out, map);
-    else apply(n.call(), in, out, map);
+    const bool on_halves = std::any_of(n.in_types.begin(), n.in_types.end(), half) || half(n.out_types[0]);
+    const double operations = on_halves ? apply_half(n, in, out, map) : apply(n.call(), in, out, map);
     const bool converts = n.op->trait == Trait::conversion || n.op->trait == Trait::bits;
     if (is_floating(n.out_types[0].dtype) && !converts)
-      (inner_ ? result_.per_point : result_.per_row) += operations_;
+      (inner_ ? result_.per_point : result_.per_row) += operations;
     for (std::size_t k = 0; k < out.size(); k++) memo_[key(step(s).out[k], map, 0)] = out[k];
     return memo_.at(key(v, map, 0));
   }
 
-  void apply(const Call& call, std::span<const int> in, std::span<int> out, const IndexMap& map) {
+  // Returns its operations.
+  double apply(const Call& call, std::span<const int> in, std::span<int> out, const IndexMap& map) {
     struct State {
       Emitter* self;
       const IndexMap* map;
@@ -255,11 +254,11 @@ class Emitter {
                     &state};
     const std::size_t before = builder_.code().size();
     call.op->scalar(args);
-    operations_ = operations_behind(before);
+    return operations_behind(before);
   }
 
-  // The op on float32, its results rounded; where it is about bits or converts, on those.
-  void apply_half(const FlatNode& n, std::span<const int> in, std::span<int> out, const IndexMap& map) {
+  // The op on float32, its results rounded; where it is about bits or converts, on those, which is no arithmetic.
+  double apply_half(const FlatNode& n, std::span<const int> in, std::span<int> out, const IndexMap& map) {
     const DType to = n.out_types[0].dtype, from = n.in_types.empty() ? to : n.in_types[0].dtype;
     if (n.op->trait == Trait::literal) {
       out[0] = widen(builder_, builder_.constant_bits(DType::uint16, n.attrs->bits), to);
@@ -274,10 +273,12 @@ class Emitter {
         for (Type& t : *list) t.dtype = computed_type(t.dtype);
       Attrs attrs = n.attrs ? *n.attrs : Attrs();
       attrs.dtype = computed_type(attrs.dtype);
-      apply({n.op, in_types, out_types, &attrs}, in, out, map);
+      const double operations = apply({n.op, in_types, out_types, &attrs}, in, out, map);
       for (std::size_t k = 0; k < out.size(); k++)
         if (const DType t = n.out_types[k].dtype; is_half(t)) out[k] = round_to(builder_, out[k], t);
+      return operations;
     }
+    return 0;
   }
 
   // The global index along one dimension of a value.
@@ -314,8 +315,7 @@ class Emitter {
   std::set<int> members_;
   std::size_t outer_;
   KernelBuilder builder_;
-  bool inner_ = false;     // the stage
-  double operations_ = 0;  // of what was applied last
+  bool inner_ = false;  // the stage
   GroupKernel result_;
   std::map<Key, int> memo_;
   std::map<int, int> reduced_;

@@ -22,27 +22,24 @@ namespace {
 /// A strategy as what has to be done for it, and the bytes that the busiest device receives for that.
 struct Way {
   std::int64_t bytes = 0;
-  double seconds = 0;  // on a described machine
   std::vector<std::string> done,
       code;  // `operand 1 as [{x}, {}]`, `reshard(operand 1, NamedSharding(mesh, P("x")))`
-  std::vector<std::string_view> kinds;  // of the transfers, each once
-  bool in_parts = false;                // the mesh needs axes in parts
+  std::vector<Transfer> transfers;
+  bool in_parts = false;  // the mesh needs axes in parts
   bool asks_neighbours = false;
 };
 /// Transfers one after the other.
 struct Along {
   std::int64_t bytes = 0;
-  double seconds = 0;
-  std::vector<TransferKind> kinds;
+  std::vector<Transfer> transfers;  // without those that move nothing
 };
 
 // What the busiest device receives until a value of type t is in `to`.
 Along along(const Layout* from, const Layout* to, const Type& t, Reshards& reshards) {
   Along all;
-  const auto add = [&](const Transfer& x) {
+  const auto add = [&](Transfer x) {
     all.bytes = add_sizes(all.bytes, x.bytes);
-    all.seconds += described_seconds(x, *to->order());
-    if (x.bytes > 0) all.kinds.push_back(x.kind);
+    if (x.bytes > 0) all.transfers.push_back(std::move(x));
   };
   if (from->order() != to->order()) add(describe_transfer(t, from, to));
   else
@@ -57,9 +54,7 @@ Way way_of(const NodeState& s, const Strategy& d, const Mesh* mesh, Reshards& re
   Way way;
   const auto move = [&](const Along& a) {
     way.bytes = add_sizes(way.bytes, a.bytes);
-    way.seconds += a.seconds;
-    for (const TransferKind k : a.kinds)
-      if (std::ranges::find(way.kinds, name(k)) == way.kinds.end()) way.kinds.emplace_back(name(k));
+    way.transfers.insert(way.transfers.end(), a.transfers.begin(), a.transfers.end());
   };
   std::set<std::pair<int, const Layout*>> moved;  // values, as the node's operands name them
   for (std::size_t k = 0; k < s.operands.size(); k++) {
@@ -122,11 +117,18 @@ std::string other_ways(NodeState s, const Strategy& d, StrategySearch& search, c
   constexpr std::size_t kMost = 3;
   std::string text;
   const auto wanted = [](const Way& way) { return !way.in_parts && !way.asks_neighbours; };
-  for (const Way& w : ways_but(s, d, search, in, kMost, wanted))
+  for (const Way& w : ways_but(s, d, search, in, kMost, wanted)) {
+    std::vector<std::string_view> kinds;  // each once
+    double seconds = 0;
+    for (const Transfer& t : w.transfers) {
+      seconds += described_seconds(t, *in.order);
+      if (std::ranges::find(kinds, name(t.kind)) == kinds.end()) kinds.emplace_back(name(t.kind));
+    }
     text += fmt::format("\n  {}{}{}{}: {}", bytes_text(w.bytes),
-                        w.seconds > 0 ? fmt::format(", {}", duration_text(w.seconds)) : "",
-                        w.kinds.empty() ? "" : " by ", fmt::join(w.kinds, ", "),
+                        seconds > 0 ? fmt::format(", {}", duration_text(seconds)) : "",
+                        kinds.empty() ? "" : " by ", fmt::join(kinds, ", "),
                         w.code.empty() ? "operands as they are" : fmt::format("{}", fmt::join(w.code, ", ")));
+  }
   return text;
 }
 

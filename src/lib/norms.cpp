@@ -4,9 +4,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "ops/api.h"
+#include "shardarray/optim/transform.h"
 
 namespace shardarray::nn {
 
@@ -210,8 +210,7 @@ std::pair<Array, BatchNormState> BatchNorm::operator()(const Array& x, const Bat
     auto moved = [&](const Array& before, const Array& now) {
       return before * momentum + now * (1.0 - momentum);
     };
-    next = {minimum(state.count, std::numeric_limits<std::int32_t>::max() - 1) + 1, moved(state.mean, m),
-            moved(state.var, v)};
+    next = {optim::detail::next_count(state.count), moved(state.mean, m), moved(state.var, v)};
     if (running) {  // the first batch is what they begin with
       const Array first = state.count == 0;
       next.mean = m = where(first, m, next.mean);
