@@ -29,8 +29,16 @@ using shardarray::testing::TemporaryFolder;
 namespace {
 
 sa::TransferInfo transfer(const std::string& kind, std::int64_t bytes, const std::string& source) {
-  return {kind,        "{x}", "because",         "sum", source, bytes, 3 * bytes, {8, 4},
-          sa::float32, 0,     "112 B by nothing"};
+  return {.kind = kind,
+          .axes = "{x}",
+          .reason = "because",
+          .op = "sum",
+          .source = source,
+          .bytes_per_device = bytes,
+          .gap = 1.25,
+          .moved_bytes = 3 * bytes,
+          .shape = {8, 4},
+          .runner_up = "112 B by nothing"};
 }
 sa::Explanation plan(std::vector<sa::TransferInfo> transfers, bool reused = true, std::int64_t peak = 100,
                      std::int64_t flops = 7) {
@@ -247,6 +255,7 @@ TEST_CASE("plan lock: JSON has what explain has") {
   CHECK(t["op"] == "sum");
   CHECK(t["source"] == "step.cpp:12");
   CHECK(t["bytes_per_device"] == 56);
+  CHECK(t["gap"] == 1.25);
   CHECK(t["moved_bytes"] == 168);
   CHECK(t["shape"] == nlohmann::json::array({8, 4}));
   CHECK(t["dtype"] == "float32");

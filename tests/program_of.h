@@ -32,6 +32,22 @@ template <class F, class... A> Prepared prepare(const F& f, A&&... args) {
   return p;
 }
 
+/// What each device receives of a transfer by the pieces that the program copies: where nothing is added up and no memory is shared.
+inline std::vector<std::int64_t> received_by_pieces(const shardarray::Program& p, int transfer) {
+  std::vector<std::int64_t> received(static_cast<std::size_t>(p.order->size()), 0);
+  for (const shardarray::Step& s : p.steps) {
+    const auto* e = std::get_if<shardarray::Exchange>(&s.body);
+    if (e == nullptr || e->transfer != transfer) continue;
+    for (const auto& item : e->items)
+      for (const auto& piece : item.pieces)
+        if (piece.sources.at(0).device != item.device)
+          received[static_cast<std::size_t>(item.device)] +=
+              shardarray::num_elements(piece.extents) *
+              static_cast<std::int64_t>(shardarray::itemsize(e->dtype));
+  }
+  return received;
+}
+
 /// Runs f(args...) and compares what the executor received, transfer by transfer, with the plan.
 template <class F, class... A> void check_received(const F& f, const A&... args) {
   const Prepared p = prepare(f, args...);

@@ -55,18 +55,20 @@ std::int64_t most_elements(const Boxes& boxes) {
   }
   return most;
 }
-/// What the device that lacks most of its target lacks.
+/// What this device lacks of its target.
+std::int64_t missing(const Boxes& from, const Boxes& to, int device) {
+  std::int64_t all = 1, has = 1;
+  const auto &held = from.at(device), &wanted = to.at(device);
+  for (std::size_t d = 0; d < wanted.size(); d++) {
+    all *= wanted[d].second - wanted[d].first;
+    has *= std::max<std::int64_t>(
+        0, std::min(held[d].second, wanted[d].second) - std::max(held[d].first, wanted[d].first));
+  }
+  return all - has;
+}
 std::int64_t most_missing(const Boxes& from, const Boxes& to) {
   std::int64_t most = 0;
-  for (const auto& [device, box] : to) {
-    std::int64_t all = 1, has = 1;
-    for (std::size_t d = 0; d < box.size(); d++) {
-      const auto [first, end] = from.at(device)[d];
-      all *= box[d].second - box[d].first;
-      has *= std::max<std::int64_t>(0, std::min(end, box[d].second) - std::max(first, box[d].first));
-    }
-    most = std::max(most, all - has);
-  }
+  for (const auto& [device, box] : to) most = std::max(most, missing(from, to, device));
   return most;
 }
 
@@ -92,6 +94,12 @@ TEST_CASE("reshards: random pairs of placements move what the target lacks, in t
     const Boxes source = boxes_of(x), target = boxes_of(wanted);
     CHECK(bytes_received(e) == 4 * most_missing(source, target));
     CHECK(e.transfers().size() <= 1);
+    for (const sa::TransferInfo& t : e.transfers()) {
+      CHECK(t.gap == 1);
+      for (std::size_t d = 0; d < 8; d++)
+        CHECK((t.received.empty() ? t.bytes_per_device : t.received[d]) ==
+              4 * missing(source, target, e.devices()[d].id));
+    }
     constexpr std::int64_t whole_lines = 2 * 64;  // of memory, of both
     CHECK(e.peak_bytes_per_device <= 4 * (most_elements(source) + most_elements(target)) + whole_lines);
     // Sizes that all axes cut evenly: where they do not, 5 elements may move and 40 need not.
@@ -135,6 +143,43 @@ TEST_CASE("reshards: the same program has the same plan") {
     for (int k = 0; k < 50; k++) held.emplace_back(100 + 37 * k, 'x');
     CHECK(plan() == first);
   }
+}
+
+// Five elements on four devices: two, two, one and none.
+TEST_CASE(
+    "reshards: a program moves what its busiest device receives, not what the busiest of each transfer "
+    "does") {
+  sa::set_cpu_device_count(8);
+  const std::vector<sa::Device> all = sa::devices();
+  const sa::Mesh mesh({{4}, {all[0], all[1], all[2], all[3]}}, {"x"}),
+      back({{4}, {all[3], all[2], all[1], all[0]}}, {"x"});
+  const sa::NamedSharding cut(mesh, P("x")), cut_back(back, P("x")), whole(mesh, P());
+  const auto both = sa::explain(
+      [&](const Array& a, const Array& b) { return std::pair(sa::reshard(a, whole), sa::reshard(b, whole)); },
+      placed({5}, cut), placed({5}, cut_back));
+  REQUIRE(both.transfers().size() == 2);
+  CHECK(both.transfers()[0].received == std::vector<std::int64_t>{12, 12, 16, 20});
+  CHECK(both.transfers()[1].received == std::vector<std::int64_t>{20, 16, 12, 12});
+  CHECK(both.received_bytes_per_device() == 32);
+  const auto loop = sa::explain(
+      [](const Array& a) {
+        return sa::fori_loop(
+            0, 3, [](const Array&, const Array& v) { return v + sa::flip(v, 0); }, a);
+      },
+      placed({5}, cut));
+  REQUIRE(loop.transfers().size() == 1);
+  CHECK(loop.transfers()[0].received == std::vector<std::int64_t>{24, 12, 12, 0});
+  // The first device has no neighbour in front of it.
+  const auto halo = sa::explain(
+      [](const Array& a) {
+        const Array shifted = sa::pad(a, {{1, 0}});
+        return a + shifted[sa::slice(0, 8)];
+      },
+      placed({8}, cut));
+  REQUIRE(halo.transfers().size() == 1);
+  CHECK(halo.transfers()[0].received == std::vector<std::int64_t>{0, 4, 4, 4});
+  CHECK(halo.transfers()[0].gap == 1);
+  CHECK(halo.received_bytes_per_device() == 4);
 }
 
 }  // namespace reshards_test

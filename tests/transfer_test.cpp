@@ -156,6 +156,60 @@ TEST_CASE("transfer: paths end at the target, never dearer than reducing everyth
   }
 }
 
+TEST_CASE("transfer: no way brings a value with less than the least") {
+  struct Row {
+    const Layout *from, *to;
+    std::int64_t bytes;  ///< of f32[16,8], 512 bytes
+  };
+  const Row rows[] = {
+      // What the busiest lacks.
+      {on_mesh(P("x"), 2), on_mesh(P(), 2), 384},
+      {on_mesh(P(axes("x", "y")), 2), on_mesh(P(axes("y", "x")), 2), 64},
+      {on_mesh(P("x"), 2), on_mesh(P("x", "y"), 2), 0},
+      // Where each of g devices has a summand and wants all: 2 (g - 1) / g of it, or half of that where it wants its part.
+      {partial(P(), 2, {x, y}), on_mesh(P(), 2), 2 * 512 * 7 / 8},
+      {partial(P(), 2, {x, y}), on_mesh(P(axes("x", "y")), 2), 512 * 7 / 8},
+      {partial(P("x"), 2, {y}), on_mesh(P("x"), 2), 128},
+      {partial(P("x"), 2, {y}), on_mesh(P("x", "y"), 2), 64},
+      {partial(P(), 2, {x, y}), partial(P(), 2, {y}), 2 * 512 * 3 / 4},
+      // Four summands, each on two devices: 3 + 7 of 8, where the four alone would take 2 * 3 of 4.
+      {partial(P(), 2, {x}), on_mesh(P(), 2), 512 * 10 / 8},
+      // Two summands: 1 + 7 of 8.
+      {partial(P(), 2, {y}), on_mesh(P(), 2), 512},
+      {partial(P("x"), 2, {y}), on_mesh(P(), 2), 512},
+      // Of 8 rows of tiles two are wanted where one of their two summands is.
+      {partial(P("x"), 2, {y}), on_mesh(P(axes("y", "x")), 2), 64 * 14 / 8},
+      // Summands that are made, and others than are there: nobody knows.
+      {on_mesh(P(), 2), partial(P(), 2, {x}), 0},
+      {Layout::of(on_mesh(P(), 2)->order(), {{}, {}}, {x}, Reducer::max), partial(P(), 2, {y}), 0},
+  };
+  for (const Row& r : rows) {
+    CAPTURE(r.from->to_string());
+    CAPTURE(r.to->to_string());
+    CHECK(least_received(*r.from, *r.to, {16, 8}, 4) == r.bytes);
+  }
+  Random random(
+      17);  // of sizes that all cuts divide: the bytes of other sums are those of even ones, rounded up
+  const DeviceOrder* order = DeviceOrder::of(cpu_devices(8));
+  for (int trial = 0; trial < 500; trial++) {
+    const Layout *a = random_layout(random, order, 3), *b = random_layout(random, order, 3);
+    const auto two = [](const Layout* l) {
+      return std::vector<AxisList>(l->dims().begin(), l->dims().begin() + 2);
+    };
+    const Layout *from = Layout::of(order, two(a), a->dims()[2], Reducer::sum),
+                 *to = Layout::of(order, two(b));
+    const Shape shape{8 * pick(random, 1, 3), 8 * pick(random, 1, 3)};
+    std::int64_t bytes = 0;
+    for (const Layout* at = from; const Layout* next : path_of(from, to, shape)) {
+      bytes += transfer_cost(*at, *next, shape, 4).bytes;
+      at = next;
+    }
+    CAPTURE(from->to_string());
+    CAPTURE(to->to_string());
+    CHECK(bytes >= least_received(*from, *to, shape, 4));
+  }
+}
+
 TEST_CASE("transfer: of paths that move the same, one whose steps fit the devices' memory is taken") {
   const Layout *from = partial(P(), 1, {x}), *to = on_mesh(P(), 1);
   const Shape shape = {64};  // 256 bytes, and as many of the sum; or a quarter of the sum at first

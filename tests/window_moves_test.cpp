@@ -77,6 +77,13 @@ std::int64_t moved_bytes(const Function& f, const Shape& shape, const std::vecto
     CHECK(t.reason.starts_with("neighbours' elements are needed"));
   CHECK(values(g(placed)) == values(f(x)));
   check_received(g, placed);
+  const Prepared p = prepare(g, placed);
+  for (std::size_t k = 0; k < e.transfers().size(); k++) {
+    const sa::TransferInfo& t = e.transfers()[k];
+    const std::vector<std::int64_t> told =
+        t.received.empty() ? std::vector(e.devices().size(), t.bytes_per_device) : t.received;
+    CHECK(told == received_by_pieces(p.program(), static_cast<int>(k)));
+  }
   return bytes_received(e);
 }
 

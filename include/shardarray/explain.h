@@ -22,10 +22,16 @@ struct SHARDARRAY_API TransferInfo {
   std::string op;      ///< the operation that needs it
   std::string source;  ///< `file:line` of the user's program
   std::int64_t bytes_per_device = 0;  ///< what the busiest device receives if memories were separate
-  std::int64_t moved_bytes = 0;       ///< what is physically copied
-  Shape shape;                        ///< of the global value
-  DType dtype = DType::float32;       ///< of the value
-  double seconds = 0;  ///< on a described machine, or by Explanation::on, of all its runs; else 0
+  /// What each device receives, in the order of Explanation::devices(); empty: all as much as bytes_per_device.
+  std::vector<std::int64_t> received = {};
+  /// How far from the least: bytes of all transfers that bring this value from where it was to where it is needed, by what the busiest
+  /// device has to receive for that in any way. 1: proved to be the least; 0: nobody knows the least. Whether the value could be needed
+  /// elsewhere is another question: runner_up.
+  double gap = 0;
+  std::int64_t moved_bytes = 0;  ///< what is physically copied
+  Shape shape;                   ///< of the global value
+  DType dtype = DType::float32;  ///< of the value
+  double seconds = 0;            ///< on a described machine, or by Explanation::on, of all its runs; else 0
   std::string
       runner_up;  ///< what the operation would have moved the next best way: `112 B by operand 0 as [{}, {x}]`; empty: no other
   /// That go together: small sums over the same axes. The bytes are those of all; op, source, shape and reason are the first one's.
@@ -75,7 +81,7 @@ class SHARDARRAY_API Explanation {
   [[nodiscard]] std::vector<DonationInfo> donations() && { return std::move(donations_); }
   [[nodiscard]] std::vector<BufferInfo> largest() && { return std::move(largest_); }
   [[nodiscard]] std::vector<std::string> results() && { return std::move(results_); }
-  /// Bytes of all transfers: of each what its busiest device receives, if memories were separate.
+  /// What the device receives that receives most over the whole program, if memories were separate.
   [[nodiscard]] std::int64_t received_bytes_per_device() const;
   /// Sums, then lines for the values (type, sharding, operation, source line), transfers, donations and the largest pieces of
   /// memory. Streams so too.

@@ -31,8 +31,6 @@ BoxSource composed(const BoxSource& outer, const BoxSource& inner) {
   return s;
 }
 
-BoxSource identity(const Box& b) { return {0, b, b.lo, Shape::filled(b.lo.size(), 1)}; }
-
 class Composer {
  public:
   Composer(Partition& p, const FlatGraph& g) : p_(p), g_(g) {}
@@ -51,7 +49,7 @@ class Composer {
   struct Plan {
     std::vector<int> in;
     Assembly assembly;
-    std::int64_t bytes = 0;
+    Lacked lacked;
   };
 
   const FlatNode* node(const LocalStep& s) const { return node_of(s, g_); }
@@ -148,7 +146,9 @@ class Composer {
     if (!moving || slices.size() == 1) return std::nullopt;
     std::vector<Box> room;
     auto assembly = std::make_shared<Assembly>();
-    std::int64_t stored = 0, stored_now = 0, most_lacked = 0, moved_now = 0;
+    std::int64_t stored = 0, stored_now = 0, moved_now = 0;
+    const LocalValue source = at(p_.values, v);
+    Lacked lacked(layout->order()->size(), source.type.dtype);
     for (int s : slices) moved_now += bytes(at(p_.steps, s));
     for (int p = 0; p < layout->order()->size(); p++) {
       std::vector<Box> read;
@@ -165,32 +165,28 @@ class Composer {
       if (is_last) stored_now += held.elements();
       room.push_back(read.empty() ? Box{held.lo, Shape::filled(held.lo.size(), 0)} : around(read));
       stored += room.back().elements();
-      std::int64_t lacked = 0;
       auto& sources = assembly->sources.emplace_back();
       assembly->fills.push_back(false);
       for (const Box& b : disjoint(read)) {
         sources.push_back(identity(b));
-        lacked += b.elements() - intersect(b, held).elements();
+        lacked.read(p, sources.back(), held);
       }
-      most_lacked = std::max(most_lacked, lacked);
     }
-    const LocalValue source = at(p_.values, v);
-    most_lacked *= static_cast<std::int64_t>(itemsize(source.type.dtype));
     LocalStep w{-1, -1, {v}, {static_cast<int>(p_.values.size())}};
     w.assembly = assembly;
     p_.values.push_back(
         {source.type, layout, -1, -1, std::make_shared<const std::vector<Box>>(std::move(room))});
-    std::int64_t moved = most_lacked;
+    std::int64_t moved = lacked.most_bytes();
     if (is_last) {
       const std::optional<Plan> plan = through(w, at(p_.steps, made_by));
       moved_now += bytes(at(p_.steps, made_by));
-      moved = plan ? plan->bytes : moved + bytes(at(p_.steps, made_by));
+      moved = plan ? plan->lacked.most_bytes() : moved + bytes(at(p_.steps, made_by));
     }
     if (moved > moved_now || (moved == moved_now && stored >= stored_now)) {
       p_.values.pop_back();
       return std::nullopt;
     }
-    w.transfer = transfer_like(*moving, source.type, most_lacked);
+    w.transfer = transfer_like(*moving, source.type, lacked);
     return w;
   }
 
@@ -206,11 +202,11 @@ class Composer {
   }
 
   // -1 where nothing moves.
-  int transfer_like(const LocalStep& s, const Type& moved, std::int64_t bytes) {
-    if (bytes == 0) return -1;
+  int transfer_like(const LocalStep& s, const Type& moved, const Lacked& lacked) {
+    if (lacked.most_bytes() == 0) return -1;
     Transfer t = at(p_.transfers, s.transfer);
     t.shape = moved.shape;
-    t.bytes = bytes;
+    lacked.tell(t);
     p_.transfers.push_back(std::move(t));
     return static_cast<int>(p_.transfers.size()) - 1;
   }
@@ -238,7 +234,7 @@ class Composer {
       }
       stores_more |= !is_assembled(user) || !plans.empty();
       before += bytes(user);
-      after += plan->bytes;
+      after += plan->lacked.most_bytes();
       plans.emplace_back(u, std::move(*plan));
     }
     if (stored && (stores_more ? after >= before : after > before)) return;
@@ -250,8 +246,8 @@ class Composer {
     changed_ = true;
     LocalStep& user = at(p_.steps, u);
     const bool moved = user.transfer >= 0;
-    user.transfer = transfer_like(moved ? user : step,
-                                  at(p_.values, plan.in.empty() ? user.out[0] : plan.in[0]).type, plan.bytes);
+    user.transfer = transfer_like(
+        moved ? user : step, at(p_.values, plan.in.empty() ? user.out[0] : plan.in[0]).type, plan.lacked);
     const std::vector<int> read = std::exchange(user.in, std::move(plan.in));
     user.assembly = std::make_shared<const Assembly>(std::move(plan.assembly));
     for (int v : user.in) {
@@ -304,7 +300,7 @@ class Composer {
     const FlatNode& n = *node(made);
     const Call call = n.call();
     const std::uint64_t bits = made.assembly ? made.assembly->bits : n.attrs ? n.attrs->bits : 0;
-    Plan plan;
+    Plan plan{{}, {}, Lacked(order->size(), result(user).type.dtype)};
     const auto operand = [&](int x) {
       const auto there = std::find(plan.in.begin(), plan.in.end(), x);
       if (there != plan.in.end()) return static_cast<int>(there - plan.in.begin());
@@ -316,13 +312,11 @@ class Composer {
     const bool filled = std::find(old.fills.begin(), old.fills.end(), true) != old.fills.end();
     a.bits = filled ? old.bits : bits;
     a.fills = old.fills;
-    const auto item = static_cast<std::int64_t>(itemsize(result(user).type.dtype));
     for (int p = 0; p < order->size(); p++) {
       auto& sources = a.sources.emplace_back();
-      std::int64_t lacked = 0;
       const auto add = [&](BoxSource s, int x) {
         s.operand = operand(x);
-        lacked += missing(s, held_box(at(p_.values, x), p));
+        plan.lacked.read(p, s, held_box(at(p_.values, x), p));
         sources.push_back(std::move(s));
       };
       for (const BoxSource& s : at(old.sources, p)) {
@@ -343,7 +337,6 @@ class Composer {
         a.fills[static_cast<std::size_t>(p)] = true;
       }
       if (sources.size() > kMostSources) return std::nullopt;
-      plan.bytes = std::max(plan.bytes, lacked * item);
     }
     return plan;
   }

@@ -88,13 +88,25 @@ class Sums {
     finish();
   }
 
+  static double least(const Transfer& t) { return t.gap > 0 ? static_cast<double>(t.bytes) / t.gap : 0; }
+  static void add(Transfer& to, Transfer& t) {
+    const double both = t.gap > 0 && to.gap > 0 ? least(to) + least(t) : 0;
+    if (!to.received.empty() || !t.received.empty()) {
+      const std::size_t positions = std::max(to.received.size(), t.received.size());
+      if (to.received.empty()) to.received.assign(positions, to.bytes);
+      if (t.received.empty()) t.received.assign(positions, t.bytes);
+      for (std::size_t p = 0; p < positions; p++) to.received[p] = add_sizes(to.received[p], t.received[p]);
+    }
+    to.bytes = to.received.empty() ? add_sizes(to.bytes, t.bytes) : std::ranges::max(to.received);
+    to.gap = both > 0 ? static_cast<double>(to.bytes) / both : 0;
+    to.values++;
+  }
+
   void share_transfer(const std::vector<int>& groups) {
     const int first = transfer_of(groups[0]);
-    Transfer& to = at(p_.transfers, first);
     for (std::size_t k = 1; k < groups.size(); k++) {
       const int t = transfer_of(groups[k]);
-      to.bytes = add_sizes(to.bytes, at(p_.transfers, t).bytes);
-      to.values++;
+      add(at(p_.transfers, first), at(p_.transfers, t));
       at(with_, t) = first;
     }
   }

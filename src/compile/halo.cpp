@@ -30,11 +30,36 @@ IndexRun run_within(std::int64_t first, std::int64_t step, std::int64_t count, s
   return {begin, std::max<std::int64_t>(std::min(end, count) - begin, 0)};
 }
 
+BoxSource identity(const Box& b) { return {0, b, b.lo, Shape::filled(b.lo.size(), 1)}; }
+
 std::int64_t missing(const BoxSource& s, const Box& held) {
   std::int64_t there = 1;
   for (std::size_t d = 0; d < s.in_lo.size(); d++)
     there *= run_within(s.in_lo[d], s.step[d], s.out.size[d], held.lo[d], held.size[d]).count;
   return s.out.elements() - there;
+}
+
+void Lacked::read(int p, const BoxSource& s, const Box& held) {
+  const std::int64_t lacked = missing(s, held);
+  each_[static_cast<std::size_t>(p)] += lacked;
+  constexpr std::size_t most_compared = 32;
+  if (std::exchange(position_, p) != p) read_.clear();
+  if (!is_least_ || lacked == 0) return;
+  const Box box = source_box(s);
+  is_least_ = read_.size() < most_compared && std::ranges::none_of(read_, [&](const auto& r) {
+                return r.first == s.operand && !intersect(r.second, box).empty();
+              });
+  read_.emplace_back(s.operand, box);
+}
+
+std::int64_t Lacked::most_bytes() const { return std::ranges::max(each_) * itemsize_; }
+
+void Lacked::tell(Transfer& t) const {
+  t.bytes = most_bytes();
+  t.gap = is_least_ ? 1 : 0;
+  t.received = each_;
+  for (std::int64_t& n : t.received) n *= itemsize_;
+  if (std::ranges::all_of(t.received, [&](std::int64_t n) { return n == t.bytes; })) t.received.clear();
 }
 
 Transfer halo_transfer(const FlatNode& n, const std::vector<const Layout*>& in, const Layout* out) {
@@ -45,15 +70,13 @@ Transfer halo_transfer(const FlatNode& n, const std::vector<const Layout*>& in, 
   t.dtype = n.out_types[0].dtype;
   t.reason = rows ? "rows change places" : "neighbours' elements are needed";
   for (const auto& dim : out->dims()) t.axes.insert(t.axes.end(), dim.begin(), dim.end());
-  const auto item = static_cast<std::int64_t>(itemsize(t.dtype));
-  for (int p = 0; p < out->order()->size(); p++) {
-    std::int64_t lacked = 0;
+  Lacked lacked(out->order()->size(), t.dtype);
+  for (int p = 0; p < out->order()->size(); p++)
     for (const BoxSource& s : n.op->boxes(n.call(), tile_of(*out, t.shape, p))) {
       const auto k = static_cast<std::size_t>(s.operand);
-      lacked += missing(s, tile_of(*in[k], n.in_types[k].shape, p));
+      lacked.read(p, s, tile_of(*in[k], n.in_types[k].shape, p));
     }
-    t.bytes = std::max(t.bytes, lacked * item);
-  }
+  lacked.tell(t);
   return t;
 }
 
@@ -83,29 +106,32 @@ std::vector<Window> windows_of(const FlatNode& n, const std::vector<const Layout
     w.transfer.reason = "neighbours' elements are needed";
     for (const AxisList& axes : in[k]->dims())
       w.transfer.axes.insert(w.transfer.axes.end(), axes.begin(), axes.end());
+    Lacked lacked(positions, w.transfer.dtype);
     for (int p = 0; p < positions; p++) {
       differs |= !stands_in_its_tile(p);
       w.boxes.push_back(at(read, p)[k]);
-      const std::int64_t lacked =
-          w.boxes.back().elements() - intersect(w.boxes.back(), at(tiles, p)[k]).elements();
-      w.transfer.bytes =
-          std::max(w.transfer.bytes, lacked * static_cast<std::int64_t>(itemsize(w.transfer.dtype)));
+      lacked.read(p, identity(w.boxes.back()), at(tiles, p)[k]);
     }
+    lacked.tell(w.transfer);
     if (differs) windows.push_back(std::move(w));
   }
   return windows;
 }
 
-TransferCost foreign_cost(const Layout& from, const Layout& to, const Shape& shape, std::int64_t item) {
-  TransferCost c{TransferKind::permute, {}, 0};
+std::vector<std::int64_t> foreign_received(const Layout& from, const Layout& to, const Shape& shape,
+                                           std::int64_t item) {
+  std::vector<std::int64_t> each;
   for (int p = 0; p < to.order()->size(); p++) {
     const Box target = tile_of(to, shape, p);
     const int q = from.order()->position(to.order()->devices()[static_cast<std::size_t>(p)]);
-    c.bytes =
-        std::max(c.bytes, (target.elements() - intersect(target, tile_of(from, shape, q)).elements()) * item);
+    each.push_back((target.elements() - intersect(target, tile_of(from, shape, q)).elements()) * item);
   }
-  if (c.bytes == 0) c.kind = TransferKind::slice;
-  return c;
+  return each;
+}
+
+TransferCost foreign_cost(const Layout& from, const Layout& to, const Shape& shape, std::int64_t item) {
+  const std::int64_t bytes = std::ranges::max(foreign_received(from, to, shape, item));
+  return {bytes == 0 ? TransferKind::slice : TransferKind::permute, {}, bytes};
 }
 
 }  // namespace shardarray

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/at.h"
+#include "base/sizes.h"
+#include "compile/halo.h"
 #include "compile/iterate.h"
 #include "compile/strict.h"
 #include "layout/axes.h"
@@ -39,8 +41,29 @@ int LocalValues::move(int part, const Layout* to, const MoveReason& why) {
   std::vector<const Layout*> path{to};
   if (from->order() == to->order()) path = reshards_.of(from, to, type).layouts;
   else path = {whole_sums(from), whole_sums(to), to};
-  for (const Layout* next : path) source = transfer_to(source, next, why);
+  std::size_t first = p_.transfers.size();
+  for (const Layout* next : path) {
+    const int before = source, made = static_cast<int>(p_.values.size());
+    source = transfer_to(source, next, why);
+    if (source == before || source >= made) continue;
+    from = next;  // another copy
+    first = p_.transfers.size();
+  }
+  tell_gap(first, *from, *to, type);
   return source;
+}
+
+// How far the transfers from number `first` on, which bring a value from one layout to another, are from the least possible.
+void LocalValues::tell_gap(std::size_t first, const Layout& from, const Layout& to, const Type& t) {
+  const auto size = static_cast<std::int64_t>(itemsize(t.dtype));
+  const std::int64_t least = from.order() == to.order() ? least_received(from, to, t.shape, size)
+                             : from.unreduced().empty() ? foreign_cost(from, to, t.shape, size).bytes
+                                                        : 0;
+  if (least == 0) return;
+  std::int64_t bytes = 0;
+  for (std::size_t k = first; k < p_.transfers.size(); k++) bytes = add_sizes(bytes, p_.transfers[k].bytes);
+  for (std::size_t k = first; k < p_.transfers.size(); k++)
+    p_.transfers[k].gap = std::max(1.0, static_cast<double>(bytes) / static_cast<double>(least));
 }
 
 // What adds nothing to any number: of floats -0.
@@ -69,6 +92,12 @@ static Assembly first_summands(const LocalValue& from, const Layout& to) {
   return a;
 }
 
+static std::vector<std::int64_t> received_of_each(const Layout& from, const Layout& to, const Type& t) {
+  const auto size = static_cast<std::int64_t>(itemsize(t.dtype));
+  return from.order() == to.order() ? received_of_each(from, to, t.shape, size)
+                                    : foreign_received(from, to, t.shape, size);
+}
+
 int LocalValues::transfer_to(int part, const Layout* to, const MoveReason& why) {
   if (const int there = copy_at(part, to); there >= 0) return there;
   const LocalValue from = at(p_.values, part);
@@ -79,6 +108,7 @@ int LocalValues::transfer_to(int part, const Layout* to, const MoveReason& why) 
   LocalStep s{-1, -1, {part}, {}};
   if (t.kind != TransferKind::slice && t.kind != TransferKind::none) {
     if (!why.asked && why.by.modes->policy == Policy::strict) refuse_transfer(t, from, *to, in_.mesh, why);
+    t.received = received_of_each(*from.layout, *to, from.type);
     s.transfer = static_cast<int>(p_.transfers.size());
     p_.transfers.push_back(std::move(t));
   }

@@ -39,6 +39,7 @@ class LocalValues {
   // The copy in layout `to`; -1: there is none.
   int copy_at(int part, const Layout* to) const;
   int transfer_to(int part, const Layout* to, const MoveReason& why);
+  void tell_gap(std::size_t first, const Layout& from, const Layout& to, const Type& t);
 
   Partition& p_;
   const CompileInput& in_;

@@ -85,6 +85,7 @@ static void add_transfers(ProgramCall& call, const std::string& when, Program& p
   call.first_transfer = static_cast<int>(program.transfers.size());
   for (Transfer t : call.program->transfers) {
     t.bytes = mul_sizes(t.bytes, call.trip);
+    for (std::int64_t& n : t.received) n = mul_sizes(n, call.trip);
     t.moved_bytes = mul_sizes(t.moved_bytes, call.trip);
     t.runs = mul_sizes(t.runs, call.trip);
     t.reason += fmt::format(" ({})", when);
@@ -92,10 +93,23 @@ static void add_transfers(ProgramCall& call, const std::string& when, Program& p
   }
 }
 
+// What devices receive stands in the order of the program's devices, whatever order a value has.
+static std::vector<Transfer> transfers_of(const Partition& p, const DeviceOrder& order) {
+  std::vector<Transfer> all = p.transfers;
+  for (const LocalStep& s : p.steps) {
+    if (s.transfer < 0) continue;
+    const DeviceOrder& own = *at(p.values, s.out[0]).layout->order();
+    const std::vector<std::int64_t>& received = at(p.transfers, s.transfer).received;
+    for (std::size_t k = 0; &own != &order && k < received.size(); k++)
+      at(at(all, s.transfer).received, order.position(own.devices()[k])) = received[k];
+  }
+  return all;
+}
+
 void plan(const Partition& p, Fusion f, const FlatGraph& g, const CompileInput& in, Compiled& out) {
   auto program = std::make_shared<Program>();
   program->order = in.order;
-  program->transfers = p.transfers;
+  program->transfers = transfers_of(p, *in.order);
   std::vector<GroupKernel> kernels;
   timed("  kernels", [&] {
     for (const Group& group : f.groups)

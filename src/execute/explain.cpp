@@ -29,15 +29,25 @@ std::string short_place(const std::string& s) {
 
 }  // namespace
 
+// How far from the least, of one that is not proved to be that: nobody knows a better way.
+static std::string gap_text(double gap) {
+  if (gap == 1) return "1.00 proved";
+  return gap == 0 ? "best known" : fmt::format("{:.2f} best known", gap);
+}
+
 std::string moved_text(const TransferInfo& t) {
   const std::string first = fmt::format("{}{}", short_name(t.dtype), to_string(t.shape));
   return t.values > 1 ? fmt::format("{} and {} more", first, t.values - 1) : first;
 }
 
 std::int64_t Explanation::received_bytes_per_device() const {
-  std::int64_t bytes = 0;
-  for (const TransferInfo& t : transfers_) bytes = add_sizes(bytes, t.bytes_per_device);
-  return bytes;
+  std::size_t devices = 1;
+  for (const TransferInfo& t : transfers_) devices = std::max(devices, t.received.size());
+  std::vector<std::int64_t> bytes(devices, 0);
+  for (const TransferInfo& t : transfers_)
+    for (std::size_t d = 0; d < devices; d++)
+      bytes[d] = add_sizes(bytes[d], t.received.empty() ? t.bytes_per_device : t.received[d]);
+  return *std::ranges::max_element(bytes);
 }
 
 std::string Explanation::to_string() const {
@@ -55,8 +65,8 @@ std::string Explanation::to_string() const {
   if (!values_.empty()) text += "values\n" + values_;
   if (!transfers_.empty()) text += "transfers\n";
   for (const TransferInfo& t : transfers_)
-    text += fmt::format("  {:<14} {:<8} {:>9}{}  {}  for {}: {}   {}\n", t.kind, t.axes,
-                        bytes_text(t.bytes_per_device),
+    text += fmt::format("  {:<14} {:<8} {:>9}  {:<11}{}  {}  for {}: {}   {}\n", t.kind, t.axes,
+                        bytes_text(t.bytes_per_device), gap_text(t.gap),
                         machine.empty() ? "" : fmt::format("  {:>8}", duration_text(t.seconds)),
                         moved_text(t), t.op, t.reason, short_place(t.source));
   if (!donations_.empty()) text += "donations\n";
@@ -116,7 +126,7 @@ static std::vector<TransferInfo> transfer_list(const Program& program, const Mes
   std::vector<TransferInfo> list;
   for (const Transfer& t : program.transfers)
     list.push_back({name(t.kind), axis_names(t.axes, program.order, mesh), t.reason, t.op, place(t.where),
-                    t.bytes, t.moved_bytes, t.shape, t.dtype, 0, t.runner_up, t.values});
+                    t.bytes, t.received, t.gap, t.moved_bytes, t.shape, t.dtype, 0, t.runner_up, t.values});
   return list;
 }
 

@@ -100,6 +100,34 @@ std::vector<Box> all_tiles(const Layout& layout, const Shape& shape) {
   return boxes;
 }
 
+std::vector<std::int64_t> missing_of_each(const Layout& from, const Layout& to, const Shape& shape) {
+  check_rank("missing_of_each", from, shape);
+  check_rank("missing_of_each", to, shape);
+  const auto positions = static_cast<std::size_t>(to.order()->size());
+  std::vector<std::int64_t> wanted(positions, 1), there(positions, 1);
+  for (int d = 0; d < to.rank(); d++) {
+    const std::int64_t n = shape[d], tile = ceil_div(n, to.tiles(d)), held = ceil_div(n, from.tiles(d));
+    const std::vector<std::int64_t> index = tile_indices(to, d), source = tile_indices(from, d);
+    for (std::size_t p = 0; p < positions; p++) {
+      const std::int64_t lo = std::min(n, index[p] * tile), hi = std::min(n, lo + tile);
+      const std::int64_t first = std::min(n, source[p] * held), last = std::min(n, first + held);
+      wanted[p] *= hi - lo;
+      there[p] *= std::max<std::int64_t>(0, std::min(hi, last) - std::max(lo, first));
+    }
+  }
+  for (std::size_t p = 0; p < positions; p++) wanted[p] -= there[p];
+  return wanted;
+}
+
+bool lack_alike(const Layout& from, const Layout& to, const Shape& shape) {
+  for (int d = 0; d < to.rank(); d++) {
+    if (shape[d] % to.tiles(d) != 0 || shape[d] % from.tiles(d) != 0) return false;
+    const CommonPrefix prefix = common_prefix(from.dims()[d], to.dims()[d]);
+    if (!prefix.rest_a.empty() && !prefix.rest_b.empty()) return false;
+  }
+  return true;
+}
+
 std::int64_t most_missing(const Layout& from, const Layout& to, const Shape& shape) {
   check_rank("most_missing", from, shape);
   check_rank("most_missing", to, shape);
@@ -112,22 +140,8 @@ std::int64_t most_missing(const Layout& from, const Layout& to, const Shape& sha
     }
     return num_elements(shape) - least;
   }
-  const auto positions = static_cast<std::size_t>(to.order()->size());
   if (const auto missing = missing_of_equal_tiles(from, to, shape)) return *missing;
-  std::vector<std::int64_t> wanted(positions, 1), there(positions, 1);
-  for (int d = 0; d < to.rank(); d++) {
-    const std::int64_t n = shape[d], tile = ceil_div(n, to.tiles(d)), held = ceil_div(n, from.tiles(d));
-    const std::vector<std::int64_t> index = tile_indices(to, d), source = tile_indices(from, d);
-    for (std::size_t p = 0; p < positions; p++) {
-      const std::int64_t lo = std::min(n, index[p] * tile), hi = std::min(n, lo + tile);
-      const std::int64_t first = std::min(n, source[p] * held), last = std::min(n, first + held);
-      wanted[p] *= hi - lo;
-      there[p] *= std::max<std::int64_t>(0, std::min(hi, last) - std::max(lo, first));
-    }
-  }
-  std::int64_t most = 0;
-  for (std::size_t p = 0; p < positions; p++) most = std::max(most, wanted[p] - there[p]);
-  return most;
+  return std::ranges::max(missing_of_each(from, to, shape));
 }
 
 Shape tile_shape(const Layout& layout, const Shape& shape) {

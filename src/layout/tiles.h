@@ -11,7 +11,11 @@ namespace shardarray {
 std::vector<std::int64_t> tile_indices(const Layout& layout, int d);
 /// tile_of every position.
 std::vector<Box> all_tiles(const Layout& layout, const Shape& shape);
-/// The most elements of its tile in `to` that a position does not hold in `from`, which has the same order.
+/// The elements of its tile in `to` that each position does not hold in `from`, which has the same order.
+std::vector<std::int64_t> missing_of_each(const Layout& from, const Layout& to, const Shape& shape);
+/// Whether tiles are of one size and each position finds as much of its own at home as all others: seen from the lists of axes alone.
+bool lack_alike(const Layout& from, const Layout& to, const Shape& shape);
+/// The most of them.
 std::int64_t most_missing(const Layout& from, const Layout& to, const Shape& shape);
 /// Of the largest tile.
 std::int64_t tile_bytes(const Layout& layout, const Shape& shape, std::int64_t itemsize);

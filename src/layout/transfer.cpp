@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "base/ceil_div.h"
 #include "base/sizes.h"
@@ -124,6 +126,57 @@ TransferCost transfer_cost(const Layout& from, const Layout& to, const Shape& sh
     return {TransferKind::reduce_scatter, reduced, ceil_div(mul_sizes(g - 1, bytes), g)};
   const TransferCost rest = movement(*without_partial_sums(from, reduced, from.dims()), to, shape, itemsize);
   return {TransferKind::exchange, cover(reduced, rest.axes), add_sizes(all_reduce, rest.bytes)};
+}
+
+std::vector<std::int64_t> received_of_each(const Layout& from, const Layout& to, const Shape& shape,
+                                           std::int64_t itemsize) {
+  const AxisList reduced = reduced_axes(from, to);
+  const TransferCost cost = transfer_cost(from, to, shape, itemsize);
+  std::vector<std::int64_t> each;
+  if (reduced.empty()) {
+    if (lack_alike(from, to, shape)) return {};
+    each = missing_of_each(from, to, shape);
+    for (std::int64_t& n : each) n *= itemsize;
+  } else if (cost.kind != TransferKind::exchange) {
+    if (lack_alike(from, from, shape)) return {};
+    const std::int64_t g = product(reduced), ways = cost.kind == TransferKind::all_reduce ? 2 : 1;
+    for (const Box& held : all_tiles(from, shape))
+      each.push_back(ceil_div(mul_sizes(ways * (g - 1), held.elements() * itemsize), g));
+  }
+  const bool all_same = std::ranges::all_of(each, [&](std::int64_t n) { return n == cost.bytes; });
+  return all_same ? std::vector<std::int64_t>() : each;
+}
+
+// Of all values that partial sums over to.unreduced() are of: elements that somebody wants who has a summand of them.
+static std::int64_t wanted_where_summands_are(const Layout& from, const Layout& to, const Shape& shape) {
+  const int devices = to.order()->size();
+  const std::vector<Box> held = all_tiles(from, shape), wanted = all_tiles(to, shape);
+  std::set<std::vector<std::int64_t>> seen;
+  std::int64_t elements = 0;
+  for (int p = 0; p < devices; p++) {
+    const Box both = intersect(held[static_cast<std::size_t>(p)], wanted[static_cast<std::size_t>(p)]);
+    std::vector<std::int64_t> place(both.lo.begin(), both.lo.end());
+    for (const SubAxis a : to.unreduced()) place.push_back(coordinate(a, p, devices));
+    if (!both.empty() && seen.insert(std::move(place)).second)
+      elements = add_sizes(elements, both.elements());
+  }
+  return elements;
+}
+
+std::int64_t least_received(const Layout& from, const Layout& to, const Shape& shape, std::int64_t itemsize) {
+  const bool other_reducer =
+      !from.unreduced().empty() && !to.unreduced().empty() && from.reducer() != to.reducer();
+  if (other_reducer || !made_axes(from, to).empty()) return 0;
+  const AxisList reduced = reduced_axes(from, to);
+  const std::int64_t missing = most_missing(from, to, shape);
+  if (reduced.empty()) return missing * itemsize;
+  const std::int64_t devices = to.order()->size(), values = product(to.unreduced());
+  std::int64_t tiles = values;
+  for (int d = 0; d < to.rank(); d++) tiles *= to.tiles(d);
+  const std::int64_t all = mul_sizes(values, num_elements(shape)),
+                     there = missing == 0 ? all : wanted_where_summands_are(from, to, shape),
+                     moves = mul_sizes(all, product(reduced) + devices / tiles - 1) - there;
+  return ceil_div(mul_sizes(moves, itemsize), devices);
 }
 
 }  // namespace shardarray

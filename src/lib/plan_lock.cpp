@@ -185,6 +185,7 @@ std::string plan_json(const Explanation& plan) {
                                 {"op", t.op},
                                 {"source", t.source},
                                 {"bytes_per_device", t.bytes_per_device},
+                                {"gap", t.gap},
                                 {"moved_bytes", t.moved_bytes},
                                 {"shape", std::vector<std::int64_t>(t.shape.begin(), t.shape.end())},
                                 {"dtype", name(t.dtype)},

@@ -215,7 +215,10 @@ inline std::string spelled(const std::string& label, const Where& where) {
 struct Transfer {
   TransferKind kind = TransferKind::exchange;
   AxisList axes;
-  std::int64_t bytes = 0;        ///< what the busiest device receives if memories were separate
+  std::int64_t bytes = 0;                   ///< what the busiest device receives if memories were separate
+  std::vector<std::int64_t> received = {};  ///< position -> what it receives; empty: all `bytes`
+  double gap =
+      0;  ///< bytes of the move that it is of, by the least that such a move can take; 0: that is not known
   std::int64_t moved_bytes = 0;  ///< what is physically copied
   std::int64_t runs = 1;         ///< that the bytes are of
   std::int64_t values = 1;       ///< that go together; what follows is the first one's
