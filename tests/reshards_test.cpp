@@ -182,4 +182,35 @@ TEST_CASE(
   CHECK(halo.received_bytes_per_device() == 4);
 }
 
+// Four summands along x, each on two devices; 256 KiB.
+TEST_CASE("reshards: devices that have the same summand in memory of their own share the work") {
+  sa::set_cpu_device_count(8);
+  const std::shared_ptr<void> reset(nullptr, [](void*) { sa::set_share_replicas(true); });
+  const sa::Mesh mesh = sa::make_mesh({{"x", 4}, {"y", 2}});
+  constexpr std::int64_t all = 1024 * 64 * 4;
+  const std::vector<std::pair<P, std::int64_t>> rows{{P(), all * 10 / 8},
+                                                     {P("y"), all / 2 * 3 / 2},
+                                                     {P("x"), all / 2 * 3 / 4 + all / 8},
+                                                     {P(sa::axes("y", "x")), all / 2 * 3 / 4},
+                                                     {P(sa::none, "y"), all / 2 * 3 / 2},
+                                                     {P("x", "y"), all / 2 * 3 / 4}};
+  for (const auto& [spec, bytes] : rows)
+    for (const bool shared : {false, true}) {
+      sa::set_share_replicas(shared);
+      CAPTURE(spec.to_string());
+      CAPTURE(shared);
+      const Array whole = numbers({1024, 64}),
+                  x = sa::device_put(whole, sa::NamedSharding(mesh, P(sa::unreduced("x"))));
+      const sa::NamedSharding to(mesh, spec);
+      const auto f = sa::jit([&](const Array& v) { return sa::reshard(v, to); });
+      const sa::Explanation e = sa::explain(f, x);
+      if (!shared) {
+        CHECK(bytes_received(e) == bytes);
+        for (const sa::TransferInfo& t : e.transfers()) CHECK(t.gap == 1);
+      }
+      CHECK(values(f(x)) == values(whole));
+      check_received(f, x);
+    }
+}
+
 }  // namespace reshards_test

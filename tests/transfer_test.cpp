@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <random>
+#include <utility>
 
 #include "compile/reshard.h"
 #include "layout/box_moves.h"
@@ -18,10 +19,16 @@ using namespace shardarray::testing::layouts;
 namespace {
 
 std::vector<const Layout*> path_of(const Layout* from, const Layout* to, const Shape& shape,
-                                   std::int64_t device_memory = 0) {
+                                   std::int64_t device_memory = 0, bool replicas_apart = false) {
   Target target;
   target.device_memory = device_memory;
-  return reshard(from, to, shape, 4, CostModel(target)).layouts;
+  return reshard(from, to, shape, 4, CostModel(target).with_replicas_apart(replicas_apart)).layouts;
+}
+
+std::int64_t bytes_of(const Layout* from, const std::vector<const Layout*>& path, const Shape& shape) {
+  std::int64_t bytes = 0;
+  for (const Layout* next : path) bytes += transfer_cost(*std::exchange(from, next), *next, shape, 4).bytes;
+  return bytes;
 }
 
 std::vector<BoxMove> box_moves(const std::vector<Box>& sources, const std::vector<Box>& targets) {
@@ -199,26 +206,47 @@ TEST_CASE("transfer: no way brings a value with less than the least") {
     const Layout *from = Layout::of(order, two(a), a->dims()[2], Reducer::sum),
                  *to = Layout::of(order, two(b));
     const Shape shape{8 * pick(random, 1, 3), 8 * pick(random, 1, 3)};
-    std::int64_t bytes = 0;
-    for (const Layout* at = from; const Layout* next : path_of(from, to, shape)) {
-      bytes += transfer_cost(*at, *next, shape, 4).bytes;
-      at = next;
-    }
     CAPTURE(from->to_string());
     CAPTURE(to->to_string());
-    CHECK(bytes >= least_received(*from, *to, shape, 4));
+    for (const bool apart : {false, true})
+      CHECK(bytes_of(from, path_of(from, to, shape, 0, apart), shape) >=
+            least_received(*from, *to, shape, 4));
+  }
+}
+
+// On x = 4, y = 2, of f32[16,8] with four summands along x, each on two devices.
+TEST_CASE("transfer: devices that have the same summand in memory of their own share the work") {
+  const Layout* from = partial(P(), 2, {x});
+  struct Row {
+    const Layout* to;
+    std::vector<const Layout*> path;
+    std::int64_t bytes;
+  };
+  const auto cut_y = partial(P("y"), 2, {x});
+  const Row rows[] = {
+      {on_mesh(P(), 2), {cut_y, on_mesh(P("y"), 2), on_mesh(P(), 2)}, 512 * 10 / 8},
+      {on_mesh(P("y"), 2), {cut_y, on_mesh(P("y"), 2)}, 256 * 3 / 2},
+      {on_mesh(P(axes("y", "x")), 2), {cut_y, on_mesh(P(axes("y", "x")), 2)}, 256 * 3 / 4},
+      {partial(P("y"), 2, {x}), {cut_y}, 0},
+  };
+  for (const Row& r : rows) {
+    CAPTURE(r.to->to_string());
+    const auto path = path_of(from, r.to, {16, 8}, 0, true);
+    CHECK(path == r.path);
+    CHECK(bytes_of(from, path, {16, 8}) == r.bytes);
+    CHECK(bytes_of(from, path_of(from, r.to, {16, 8}), {16, 8}) >= r.bytes);
   }
 }
 
 TEST_CASE("transfer: of paths that move the same, one whose steps fit the devices' memory is taken") {
-  const Layout *from = partial(P(), 1, {x}), *to = on_mesh(P(), 1);
-  const Shape shape = {64};  // 256 bytes, and as many of the sum; or a quarter of the sum at first
+  const Layout *from = partial(P(), 1, {x, y}), *to = on_mesh(P(), 1);
+  const Shape shape = {64};  // 256 bytes, and as many of the sum; or an eighth of the sum at first
   for (const std::int64_t memory : {0, 512}) {
     CAPTURE(memory);
     CHECK(path_of(from, to, shape, memory) == std::vector<const Layout*>{to});
   }
-  for (const std::int64_t memory : {320, 511})
-    CHECK(path_of(from, to, shape, memory) == std::vector<const Layout*>{on_mesh(P("x"), 1), to});
+  for (const std::int64_t memory : {288, 511})
+    CHECK(path_of(from, to, shape, memory) == std::vector<const Layout*>{on_mesh(P(axes("x", "y")), 1), to});
 }
 
 TEST_CASE("transfer: box moves fill every element once") {

@@ -54,6 +54,13 @@ class CostModel {
     if (bytes > 0 && (!has_peaks() || bytes < device_memory_)) m.device_memory_ = bytes;
     return m;
   }
+  /// The same where replicas have memory of their own, or one: then devices that hold the same have nothing to share out.
+  CostModel with_replicas_apart(bool apart) const {
+    CostModel m = *this;
+    m.replicas_are_apart_ = apart;
+    return m;
+  }
+  bool replicas_are_apart() const { return replicas_are_apart_; }
   CostModel without_peaks() const {
     CostModel m = *this;
     m.device_memory_ = 0;
@@ -66,6 +73,7 @@ class CostModel {
   }
   Target::Links links_;
   std::int64_t device_memory_;
+  bool replicas_are_apart_ = false;
 };
 
 }  // namespace shardarray

@@ -50,6 +50,38 @@ AxisList scatter_pieces(const AxisList& reduced, const Layout& to) {
   return out;
 }
 
+// Where a reduction may begin: as the summands lie, or cut first, which is free, along sub-axes on which devices have the same of them.
+// These as the target has them, or all of them along one dimension: they share the work then, and its results are brought together.
+std::vector<const Layout*> starts(const Layout& from, const Layout& to, const Shape& shape) {
+  std::vector<const Layout*> all{&from};
+  AxisList used = concatenated(from.dims());
+  used.insert(used.end(), from.unreduced().begin(), from.unreduced().end());
+  const AxisList idle = outside_of({{1, from.order()->size()}}, used);
+  const auto add = [&](std::vector<AxisList> dims) {
+    for (int d = 0; d < from.rank(); d++)
+      if (dims[d] != from.dims()[d] && product(dims[d]) > shape[d]) return;
+    const Layout* l = Layout::of(from.order(), std::move(dims), from.unreduced(), from.reducer());
+    if (std::ranges::find(all, l) == all.end()) all.push_back(l);
+  };
+  if (idle.empty()) return all;
+  auto as_target = from.dims();
+  for (int d = 0; d < from.rank(); d++) {
+    const CommonPrefix prefix = common_prefix(from.dims()[d], to.dims()[d]);
+    if (!prefix.rest_a.empty()) continue;
+    for (const SubAxis a : prefix.rest_b) {
+      if (!outside_of({a}, idle).empty()) break;
+      as_target[d].push_back(a);
+    }
+  }
+  add(std::move(as_target));
+  for (int d = 0; d < from.rank(); d++) {
+    auto dims = from.dims();
+    dims[d].insert(dims[d].end(), idle.begin(), idle.end());
+    add(std::move(dims));
+  }
+  return all;
+}
+
 }  // namespace
 
 ReshardPath reshard(const Layout* from, const Layout* to, const Shape& shape, std::int64_t itemsize,
@@ -76,20 +108,29 @@ ReshardPath reshard(const Layout* from, const Layout* to, const Shape& shape, st
   ReshardPath best{{to}, cost(from, to)};
   const AxisList reduced = reduced_axes(*from, *to);
   if (reduced.empty()) return best;
-  const std::int64_t summands = product(reduced), bytes = tile_bytes(*from, shape, itemsize);
-  const double least = model.transfer(ceil_div(mul_sizes(summands - 1, bytes), summands));  // a scatter
+  const double least = model.transfer(least_received(*from, *to, shape, itemsize));
   // An exchange from partial sums is no step: the first path of real ones is taken.
   bool replace = transfer_cost(*from, *to, shape, itemsize).kind == TransferKind::exchange;
-  const auto consider = [&](const Layout* middle) {
+  const auto consider = [&](const Layout* start, const Layout* middle) {
     if (!replace && best.cost.all() <= least) return false;
-    if (middle == to) return true;
-    const MoveCost two = cost(from, middle) + cost(middle, to);
-    if (two.all() < best.cost.all() || replace) best = {{middle, to}, two};
+    ReshardPath path;
+    const Layout* there = from;
+    for (const Layout* next : {start, middle, to}) {
+      if (next == there) continue;
+      path.layouts.push_back(next);
+      path.cost += cost(there, next);
+      there = next;
+    }
+    if (path.layouts.size() == 1) return true;
+    if (path.cost.all() < best.cost.all() || replace) best = std::move(path);
     replace = false;
     return true;
   };
-  if (consider(without_partial_sums(*from, reduced, from->dims())))
-    each_scatter(*from, shape, reduced, scatter_pieces(reduced, *to), consider);
+  for (const Layout* start :
+       model.replicas_are_apart() ? starts(*from, *to, shape) : std::vector<const Layout*>{from})
+    if (consider(start, without_partial_sums(*start, reduced, start->dims())))
+      each_scatter(*start, shape, reduced, scatter_pieces(reduced, *to),
+                   [&](const Layout* middle) { return consider(start, middle); });
   return best;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -176,12 +177,20 @@ LeafPlacement place_leaves(const FlatGraph& g, std::span<const ValueRef> leaves,
   return p;
 }
 
+// Whether no two devices have one memory.
+static bool are_apart(const DeviceOrder& order) {
+  std::set<std::pair<int, int>> memories;
+  return std::ranges::all_of(
+      order.devices(), [&](const Device& d) { return memories.emplace(d.process_index, d.memory).second; });
+}
+
 CompileInput compile_input(FlatGraph g, const LeafPlacement& where, std::vector<bool> donated,
                            std::span<const Sharding* const> requested, std::vector<std::string> names,
                            std::span<const ValueRef> leaves) {
   CompileInput in(backend(where.order->devices()[0].platform).target());
-  in.cost = in.cost.within(memory_budget());
   in.order = where.order;
+  in.share_replicas = share_replicas();
+  in.cost = in.cost.within(memory_budget()).with_replicas_apart(!in.share_replicas || are_apart(*in.order));
   in.inputs = where.inputs;
   in.donated = std::move(donated);
   for (std::size_t k = 0; k < g.outputs.size(); k++) {
@@ -189,7 +198,6 @@ CompileInput compile_input(FlatGraph g, const LeafPlacement& where, std::vector<
     in.outputs.push_back(k < requested.size() && requested[k] ? layout_of(*requested[k], rank) : nullptr);
   }
   in.input_names = std::move(names);
-  in.share_replicas = share_replicas();
   for (const ValueRef& v : leaves)
     if (!in.mesh) in.mesh = mesh_of(v->sharding);
   for (const Constraint& c : constraints_of(g))  // the finest names most
