@@ -1,7 +1,12 @@
 #include "compile/addresses.h"
 
+#include <algorithm>
+#include <iterator>
+
+#include "base/at.h"
 #include "base/sizes.h"
 #include "compile/halo.h"
+#include "layout/tiles.h"
 
 namespace shardarray {
 
@@ -29,25 +34,33 @@ std::vector<int> Addresses::shared_memories() const {
 Memory& Addresses::memory(int v) {
   const int m = storage(v).memory;
   if (m < 0) throw InternalError("plan: a value that is not stored is read from memory");
-  auto [it, fresh] = memories_.try_emplace(m);
-  Memory& mem = it->second;
-  if (fresh) {
-    const LocalValue& x = value(m);
-    mem.instances = instances_of(*x.layout, in_.share_replicas);
-    for (int leader : mem.instances.leader) {
-      mem.device.push_back(
-          in_.order->position(x.layout->order()->devices()[static_cast<std::size_t>(leader)]));
-      mem.bytes.push_back(static_cast<std::uint64_t>(bytes_of(held_box(x, leader).size, x.type.dtype)));
-      mem.refs.push_back({});
-    }
-  }
+  if (found_.empty()) found_.resize(p_.values.size());
+  if (Memory* const found = at(found_, m)) return *found;
+  Memory& mem = memories_[m];
+  at(found_, m) = &mem;
+  const LocalValue& x = value(m);
+  const auto [it, fresh] = instances_.try_emplace(x.layout);
+  if (fresh) it->second = instances_of(*x.layout, in_.share_replicas);
+  mem.instances = &it->second;
+  const std::vector<int>& leaders = mem.instances->leader;
+  for (const int leader : leaders)
+    mem.device.push_back(x.layout->order() == in_.order
+                             ? leader
+                             : in_.order->position(at(x.layout->order()->devices(), leader)));
+  const auto bytes = [&](int leader) {
+    return static_cast<std::uint64_t>(bytes_of(held_box(x, leader).size, x.type.dtype));
+  };
+  if (!x.windows && lack_alike(*x.layout, *x.layout, x.type.shape))
+    mem.bytes.assign(leaders.size(), bytes(0));
+  else std::ranges::transform(leaders, std::back_inserter(mem.bytes), bytes);
+  mem.refs.resize(leaders.size());
   return mem;
 }
 
 std::size_t Addresses::instance(int v, int p) {
   const Memory& m = memory(v);
   const Layout* l = value(storage(v).memory).layout;
-  return static_cast<std::size_t>(m.instances.of_position[static_cast<std::size_t>(local(l, p))]);
+  return static_cast<std::size_t>(at(m.instances->of_position, local(l, p)));
 }
 
 }  // namespace shardarray

@@ -8,7 +8,7 @@ namespace shardarray {
 
 /// One stored value: an address and a size per instance.
 struct Memory {
-  Instances instances;
+  const Instances* instances = nullptr;  ///< null: one a device
   std::vector<int> device;  ///< instance -> position (in the program's order) of the device that holds it
   std::vector<Ref> refs;
   std::vector<std::uint64_t> bytes;
@@ -45,6 +45,8 @@ class Addresses {
   const Fusion& f_;
   const CompileInput& in_;
   std::map<int, Memory> memories_;
+  std::vector<Memory*> found_;                    // the same, by number; null: not made yet
+  std::map<const Layout*, Instances> instances_;  // of layouts met so far, of which there are few
 };
 
 /// How a loop of `rank` dimensions walks through a tile, in elements: from where all its indices are 0, which may be outside.

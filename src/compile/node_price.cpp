@@ -145,15 +145,17 @@ MoveCost NodePrice::to_preference(const TermState& t, const Layout* made) {
                  direct);
 }
 
-// Whatever becomes of partial sums, all summands but one go elsewhere: so much on average of all devices.
+// Whatever becomes of partial sums, each device receives what the others have of its part, or replicas share that.
 MoveCost NodePrice::least_of_sums(const Place& from, const Type& t) const {
   const std::int64_t summands = parts_of(from.summed, sub_axes_);
-  std::int64_t pieces = summands;
-  for (const std::vector<int>& dim : from.dims) pieces *= parts_of(dim, sub_axes_);
-  const std::int64_t copies = sub_axes_.order->size() / pieces,
-                     bytes = mul_sizes(tile_elements(from.dims, t.shape, sub_axes_),
-                                       static_cast<std::int64_t>(itemsize(t.dtype)));
-  return {model_.transfer(ceil_div(mul_sizes(summands - 1, bytes), mul_sizes(summands, copies))), 0};
+  const std::int64_t bytes =
+      mul_sizes(tile_elements(from.dims, t.shape, sub_axes_), static_cast<std::int64_t>(itemsize(t.dtype)));
+  std::int64_t shares = summands;
+  if (model_.replicas_are_apart()) {
+    shares = sub_axes_.order->size();
+    for (const std::vector<int>& dim : from.dims) shares /= parts_of(dim, sub_axes_);
+  }
+  return {model_.transfer(ceil_div(mul_sizes(summands - 1, bytes), shares)), 0};
 }
 
 NodePrice::Placed& NodePrice::result(const Assignment& a, std::size_t k) {

@@ -50,6 +50,13 @@ AxisList scatter_pieces(const AxisList& reduced, const Layout& to) {
   return out;
 }
 
+// How many devices have the same of it.
+std::int64_t replicas(const Layout& l) {
+  std::int64_t pieces = product(l.unreduced());
+  for (int d = 0; d < l.rank(); d++) pieces *= l.tiles(d);
+  return l.order()->size() / pieces;
+}
+
 // Where a reduction may begin: as the summands lie, or cut first, which is free, along sub-axes on which devices have the same of them.
 // These as the target has them, or all of them along one dimension: they share the work then, and its results are brought together.
 std::vector<const Layout*> starts(const Layout& from, const Layout& to, const Shape& shape) {
@@ -108,7 +115,9 @@ ReshardPath reshard(const Layout* from, const Layout* to, const Shape& shape, st
   ReshardPath best{{to}, cost(from, to)};
   const AxisList reduced = reduced_axes(*from, *to);
   if (reduced.empty()) return best;
-  const double least = model.transfer(least_received(*from, *to, shape, itemsize));
+  const std::int64_t summands = product(reduced), copies = model.replicas_are_apart() ? replicas(*from) : 1,
+                     bytes = tile_bytes(*from, shape, itemsize);
+  const double least = model.transfer(ceil_div(mul_sizes(summands - 1, bytes), mul_sizes(summands, copies)));
   // An exchange from partial sums is no step: the first path of real ones is taken.
   bool replace = transfer_cost(*from, *to, shape, itemsize).kind == TransferKind::exchange;
   const auto consider = [&](const Layout* start, const Layout* middle) {
