@@ -11,6 +11,7 @@
 #include "base/sizes.h"
 #include "compile/addresses.h"
 #include "compile/group_order.h"
+#include "compile/halo.h"
 #include "layout/transfer.h"
 
 namespace shardarray {
@@ -89,15 +90,9 @@ class Sums {
   }
 
   static double least(const Transfer& t) { return t.gap > 0 ? static_cast<double>(t.bytes) / t.gap : 0; }
-  static void add(Transfer& to, Transfer& t) {
+  static void add(Transfer& to, const Transfer& t) {
     const double both = t.gap > 0 && to.gap > 0 ? least(to) + least(t) : 0;
-    if (!to.received.empty() || !t.received.empty()) {
-      const std::size_t positions = std::max(to.received.size(), t.received.size());
-      if (to.received.empty()) to.received.assign(positions, to.bytes);
-      if (t.received.empty()) t.received.assign(positions, t.bytes);
-      for (std::size_t p = 0; p < positions; p++) to.received[p] = add_sizes(to.received[p], t.received[p]);
-    }
-    to.bytes = to.received.empty() ? add_sizes(to.bytes, t.bytes) : std::ranges::max(to.received);
+    add_received(to, t);
     to.gap = both > 0 ? static_cast<double>(to.bytes) / both : 0;
     to.values++;
   }

@@ -41,29 +41,25 @@ int LocalValues::move(int part, const Layout* to, const MoveReason& why) {
   std::vector<const Layout*> path{to};
   if (from->order() == to->order()) path = reshards_.of(from, to, type).layouts;
   else path = {whole_sums(from), whole_sums(to), to};
-  std::size_t first = p_.transfers.size();
-  for (const Layout* next : path) {
-    const int before = source, made = static_cast<int>(p_.values.size());
-    source = transfer_to(source, next, why);
-    if (source == before || source >= made) continue;
-    from = next;  // another copy
-    first = p_.transfers.size();
-  }
-  tell_gap(first, *from, *to, type);
+  const bool has_copies = copies_of(part).size() > 1;
+  const std::size_t first = p_.transfers.size();
+  for (const Layout* next : path) source = transfer_to(source, next, why, part);
+  if (!has_copies) tell_gap(first, *from, *to, type);  // else what a device lacks may be in another one
   return source;
 }
 
 // How far the transfers from number `first` on, which bring a value from one layout to another, are from the least possible.
 void LocalValues::tell_gap(std::size_t first, const Layout& from, const Layout& to, const Type& t) {
+  if (first == p_.transfers.size() || !to.unreduced().empty()) return;
   const auto size = static_cast<std::int64_t>(itemsize(t.dtype));
   const std::int64_t least = from.order() == to.order() ? least_received(from, to, t.shape, size)
                              : from.unreduced().empty() ? foreign_cost(from, to, t.shape, size).bytes
                                                         : 0;
   if (least == 0) return;
-  std::int64_t bytes = 0;
-  for (std::size_t k = first; k < p_.transfers.size(); k++) bytes = add_sizes(bytes, p_.transfers[k].bytes);
+  Transfer all = p_.transfers[first];
+  for (std::size_t k = first + 1; k < p_.transfers.size(); k++) add_received(all, p_.transfers[k]);
   for (std::size_t k = first; k < p_.transfers.size(); k++)
-    p_.transfers[k].gap = std::max(1.0, static_cast<double>(bytes) / static_cast<double>(least));
+    p_.transfers[k].gap = std::max(1.0, static_cast<double>(all.bytes) / static_cast<double>(least));
 }
 
 // What adds nothing to any number: of floats -0.
@@ -98,7 +94,7 @@ static std::vector<std::int64_t> received_of_each(const Layout& from, const Layo
                                     : foreign_received(from, to, t.shape, size);
 }
 
-int LocalValues::transfer_to(int part, const Layout* to, const MoveReason& why) {
+int LocalValues::transfer_to(int part, const Layout* to, const MoveReason& why, int operand) {
   if (const int there = copy_at(part, to); there >= 0) return there;
   const LocalValue from = at(p_.values, part);
   Transfer t = describe_transfer(from.type, from.layout, to);
@@ -107,7 +103,8 @@ int LocalValues::transfer_to(int part, const Layout* to, const MoveReason& why) 
   t.where = why.where;
   LocalStep s{-1, -1, {part}, {}};
   if (t.kind != TransferKind::slice && t.kind != TransferKind::none) {
-    if (!why.asked && why.by.modes->policy == Policy::strict) refuse_transfer(t, from, *to, in_.mesh, why);
+    if (!why.asked && why.by.modes->policy == Policy::strict)
+      refuse_transfer(t, at(p_.values, operand), *to, in_.mesh, why);
     t.received = received_of_each(*from.layout, *to, from.type);
     s.transfer = static_cast<int>(p_.transfers.size());
     p_.transfers.push_back(std::move(t));

@@ -38,7 +38,8 @@ class LocalValues {
  private:
   // The copy in layout `to`; -1: there is none.
   int copy_at(int part, const Layout* to) const;
-  int transfer_to(int part, const Layout* to, const MoveReason& why);
+  // One step of a move of `operand`.
+  int transfer_to(int part, const Layout* to, const MoveReason& why, int operand);
   void tell_gap(std::size_t first, const Layout& from, const Layout& to, const Type& t);
 
   Partition& p_;

@@ -50,43 +50,23 @@ AxisList scatter_pieces(const AxisList& reduced, const Layout& to) {
   return out;
 }
 
-// How many devices have the same of it.
-std::int64_t replicas(const Layout& l) {
-  std::int64_t pieces = product(l.unreduced());
-  for (int d = 0; d < l.rank(); d++) pieces *= l.tiles(d);
-  return l.order()->size() / pieces;
-}
-
-// Where a reduction may begin: as the summands lie, or cut first, which is free, along sub-axes on which devices have the same of them.
-// These as the target has them, or all of them along one dimension: they share the work then, and its results are brought together.
-std::vector<const Layout*> starts(const Layout& from, const Layout& to, const Shape& shape) {
-  std::vector<const Layout*> all{&from};
+// The summands cut, which is free, where the target is cut along sub-axes on which devices have the same of them; null: nowhere.
+const Layout* cut_as(const Layout& to, const Layout& from, const Shape& shape) {
   AxisList used = concatenated(from.dims());
   used.insert(used.end(), from.unreduced().begin(), from.unreduced().end());
   const AxisList idle = outside_of({{1, from.order()->size()}}, used);
-  const auto add = [&](std::vector<AxisList> dims) {
-    for (int d = 0; d < from.rank(); d++)
-      if (dims[d] != from.dims()[d] && product(dims[d]) > shape[d]) return;
-    const Layout* l = Layout::of(from.order(), std::move(dims), from.unreduced(), from.reducer());
-    if (std::ranges::find(all, l) == all.end()) all.push_back(l);
-  };
-  if (idle.empty()) return all;
-  auto as_target = from.dims();
+  auto dims = from.dims();
   for (int d = 0; d < from.rank(); d++) {
     const CommonPrefix prefix = common_prefix(from.dims()[d], to.dims()[d]);
     if (!prefix.rest_a.empty()) continue;
     for (const SubAxis a : prefix.rest_b) {
       if (!outside_of({a}, idle).empty()) break;
-      as_target[d].push_back(a);
+      dims[d].push_back(a);
     }
+    if (dims[d] != from.dims()[d] && product(dims[d]) > shape[d]) return nullptr;
   }
-  add(std::move(as_target));
-  for (int d = 0; d < from.rank(); d++) {
-    auto dims = from.dims();
-    dims[d].insert(dims[d].end(), idle.begin(), idle.end());
-    add(std::move(dims));
-  }
-  return all;
+  if (dims == from.dims()) return nullptr;
+  return Layout::of(from.order(), std::move(dims), from.unreduced(), from.reducer());
 }
 
 }  // namespace
@@ -105,41 +85,45 @@ ReshardPath reshard(const Layout* from, const Layout* to, const Shape& shape, st
     return by_way_of(Layout::of(from->order(), from->dims()));
   if (!made_axes(*from, *to).empty() && !makes_summands(*from, *to, shape))
     return by_way_of(before_summands(*from, *to));
-  const auto cost = [&](const Layout* a, const Layout* b) -> MoveCost {
+  const auto cost = [&](const Layout* a, const Layout* b, std::int64_t held = 0) -> MoveCost {
     const std::int64_t bytes = transfer_cost(*a, *b, shape, itemsize).bytes;
     const bool takes_memory = bytes > 0 && model.has_peaks();  // where it comes from is held to its end
-    return {model.transfer(bytes), takes_memory ? model.peak(add_sizes(tile_bytes(*a, shape, itemsize),
-                                                                       tile_bytes(*b, shape, itemsize)))
-                                                : 0};
+    const auto all = [&] {
+      return add_sizes(held, add_sizes(tile_bytes(*a, shape, itemsize), tile_bytes(*b, shape, itemsize)));
+    };
+    return {model.transfer(bytes), takes_memory ? model.peak(all()) : 0};
   };
   ReshardPath best{{to}, cost(from, to)};
   const AxisList reduced = reduced_axes(*from, *to);
   if (reduced.empty()) return best;
-  const std::int64_t summands = product(reduced), copies = model.replicas_are_apart() ? replicas(*from) : 1,
-                     bytes = tile_bytes(*from, shape, itemsize);
-  const double least = model.transfer(ceil_div(mul_sizes(summands - 1, bytes), mul_sizes(summands, copies)));
+  const std::int64_t summands = product(reduced);
   // An exchange from partial sums is no step: the first path of real ones is taken.
   bool replace = transfer_cost(*from, *to, shape, itemsize).kind == TransferKind::exchange;
-  const auto consider = [&](const Layout* start, const Layout* middle) {
-    if (!replace && best.cost.all() <= least) return false;
-    ReshardPath path;
-    const Layout* there = from;
-    for (const Layout* next : {start, middle, to}) {
-      if (next == there) continue;
-      path.layouts.push_back(next);
-      path.cost += cost(there, next);
-      there = next;
-    }
-    if (path.layouts.size() == 1) return true;
-    if (path.cost.all() < best.cost.all() || replace) best = std::move(path);
-    replace = false;
-    return true;
+  const auto consider_from = [&](const Layout* start) {
+    const std::int64_t bytes = tile_bytes(*start, shape, itemsize);
+    const double least = model.transfer(ceil_div(mul_sizes(summands - 1, bytes), summands));  // a scatter
+    const std::int64_t held = start == from ? 0 : tile_bytes(*from, shape, itemsize);
+    const auto consider = [&](const Layout* middle) {
+      if (!replace && best.cost.all() <= least) return false;
+      ReshardPath path;
+      const Layout* there = from;
+      for (const Layout* next : {start, middle, to}) {
+        if (next == there) continue;
+        path.layouts.push_back(next);
+        path.cost += cost(there, next, there == start ? held : 0);
+        there = next;
+      }
+      if (path.layouts.size() == 1) return true;
+      if (path.cost.all() < best.cost.all() || replace) best = std::move(path);
+      replace = false;
+      return true;
+    };
+    if (consider(without_partial_sums(*start, reduced, start->dims())))
+      each_scatter(*start, shape, reduced, scatter_pieces(reduced, *to), consider);
   };
-  for (const Layout* start :
-       model.replicas_are_apart() ? starts(*from, *to, shape) : std::vector<const Layout*>{from})
-    if (consider(start, without_partial_sums(*start, reduced, start->dims())))
-      each_scatter(*start, shape, reduced, scatter_pieces(reduced, *to),
-                   [&](const Layout* middle) { return consider(start, middle); });
+  const Layout* const cut = model.replicas_are_apart() ? cut_as(*to, *from, shape) : nullptr;
+  if (cut != nullptr) consider_from(cut);
+  consider_from(from);
   return best;
 }
 

@@ -147,35 +147,29 @@ std::vector<std::int64_t> received_of_each(const Layout& from, const Layout& to,
   return all_same ? std::vector<std::int64_t>() : each;
 }
 
-// Of all values that partial sums over to.unreduced() are of: elements that somebody wants who has a summand of them.
+// Elements that somebody wants who has a summand of them.
 static std::int64_t wanted_where_summands_are(const Layout& from, const Layout& to, const Shape& shape) {
-  const int devices = to.order()->size();
   const std::vector<Box> held = all_tiles(from, shape), wanted = all_tiles(to, shape);
   std::set<std::vector<std::int64_t>> seen;
   std::int64_t elements = 0;
-  for (int p = 0; p < devices; p++) {
-    const Box both = intersect(held[static_cast<std::size_t>(p)], wanted[static_cast<std::size_t>(p)]);
-    std::vector<std::int64_t> place(both.lo.begin(), both.lo.end());
-    for (const SubAxis a : to.unreduced()) place.push_back(coordinate(a, p, devices));
-    if (!both.empty() && seen.insert(std::move(place)).second)
+  for (std::size_t p = 0; p < held.size(); p++) {
+    const Box both = intersect(held[p], wanted[p]);
+    if (!both.empty() && seen.emplace(both.lo.begin(), both.lo.end()).second)
       elements = add_sizes(elements, both.elements());
   }
   return elements;
 }
 
 std::int64_t least_received(const Layout& from, const Layout& to, const Shape& shape, std::int64_t itemsize) {
-  const bool other_reducer =
-      !from.unreduced().empty() && !to.unreduced().empty() && from.reducer() != to.reducer();
-  if (other_reducer || !made_axes(from, to).empty()) return 0;
-  const AxisList reduced = reduced_axes(from, to);
+  if (!to.unreduced().empty()) return 0;
   const std::int64_t missing = most_missing(from, to, shape);
-  if (reduced.empty()) return missing * itemsize;
-  const std::int64_t devices = to.order()->size(), values = product(to.unreduced());
-  std::int64_t tiles = values;
+  if (from.unreduced().empty()) return missing * itemsize;
+  if (!lack_alike(from, from, shape) || !lack_alike(to, to, shape)) return 0;
+  const std::int64_t devices = to.order()->size(), all = num_elements(shape),
+                     there = missing == 0 ? all : wanted_where_summands_are(from, to, shape);
+  std::int64_t tiles = 1;
   for (int d = 0; d < to.rank(); d++) tiles *= to.tiles(d);
-  const std::int64_t all = mul_sizes(values, num_elements(shape)),
-                     there = missing == 0 ? all : wanted_where_summands_are(from, to, shape),
-                     moves = mul_sizes(all, product(reduced) + devices / tiles - 1) - there;
+  const std::int64_t moves = mul_sizes(all, product(from.unreduced()) + devices / tiles - 1) - there;
   return ceil_div(mul_sizes(moves, itemsize), devices);
 }
 

@@ -42,11 +42,12 @@ TransferCost transfer_cost(const Layout& from, const Layout& to, const Shape& sh
 /// What each position receives in that step; empty: all the same.
 std::vector<std::int64_t> received_of_each(const Layout& from, const Layout& to, const Shape& shape,
                                            std::int64_t itemsize);
-/// A bound of what the busiest device receives on any way from `from` to `to`; 0: not known. What it lacks, where nothing is reduced.
-/// Of an element with g summands that c devices want, g - 1 have to go elsewhere before one device has the sum, and c - 1 others have to
-/// get that, one more where nobody who wants it has a summand: so much on average of all devices. An all_reduce takes just that
-/// (P. Patarasuk and X. Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations, 2009), but where several devices
-/// have one summand: these can share the work.
+/// A bound of what the busiest device receives on any way from `from`, of which there is no other copy, to `to`; 0: not known, as where
+/// summands stay or are made, or sums are of tiles of several sizes. What it lacks, where nothing is reduced. Of an element with g
+/// summands that c devices want, g - 1 have to go elsewhere before one device has the sum, and c - 1 others have to get that, one more
+/// where nobody who wants it has a summand: so much on average of all devices. An all_reduce takes just that (P. Patarasuk and X. Yuan,
+/// Bandwidth optimal all-reduce algorithms for clusters of workstations, 2009), but where several devices have one summand: these can
+/// share the work.
 std::int64_t least_received(const Layout& from, const Layout& to, const Shape& shape, std::int64_t itemsize);
 
 /// The unreduced sub-axes of `from` that `to` no longer has.
