@@ -235,4 +235,37 @@ TEST_CASE(
                        doctest::Contains("for operand 0 f32[1024,64]{U:x}"), sa::ShardingError);
 }
 
+// Placements that have no common mesh with the others': on devices in another order, and cut by other factors.
+TEST_CASE("reshards: what is asked to lie somewhere lies there as a result, whoever computes with it") {
+  sa::set_cpu_device_count(8);
+  const std::vector<sa::Device> all = sa::devices();
+  std::vector<sa::Device> back(all.rbegin(), all.rend());
+  const sa::Mesh mesh = sa::make_mesh({{"x", 8}}), turned({{8}, back}, {"x"}),
+                 grid({{2, 4}, back}, {"x", "y"}),
+                 six({{3, 2}, {all[3], all[1], all[0], all[2], all[5], all[4]}}, {"x", "y"});
+  const std::vector<sa::NamedSharding> places{
+      {turned, P("x")}, {turned, P(sa::none, "x")}, {grid, P("y", "x")}, {grid, P("x")}, {six, P("x", "y")}};
+  for (const sa::NamedSharding& place : places)
+    for (const bool committed : {true, false}) {
+      if (&place == &places.back() && committed) continue;  // of other devices
+      CAPTURE(sa::Sharding(place).to_string());
+      CAPTURE(committed);
+      const Array x = numbers({12, 8}), a = committed ? sa::device_put(x, sa::NamedSharding(mesh, P())) : x,
+                  b = committed ? placed({12, 8}, sa::NamedSharding(mesh, P(sa::none, "x"))) : x;
+      const auto [q, more, sum] = sa::jit([&](const Array& v, const Array& w) {
+        const Array r = sa::reshard(v, place);
+        return std::tuple(r, r + w, sa::sum(r));
+      })(a, b);
+      CHECK(q.sharding().is_equivalent_to(place, 2));
+      for (const sa::Shard& s : q.addressable_shards()) {
+        const auto range = [&](std::size_t d) {
+          return sa::slice(s.index[d].start, s.index[d].start + s.data.shape()[d]);
+        };
+        CHECK(values(s.data) == values(x[{range(0), range(1)}]));
+      }
+      CHECK(values(more) == values(x + b));
+      CHECK(values(sum) == values(sa::sum(x)));
+    }
+}
+
 }  // namespace reshards_test

@@ -170,10 +170,8 @@ class Partitioner {
       note += fmt::format("{}not all of {:.0f} strategies compared", note.empty() ? "" : "; ", d.narrowed);
     if (!note.empty()) p_.notes[i] = std::move(note);
     const std::size_t before = p_.transfers.size();
-    if (at(g_.nodes, i).modes->policy == Policy::strict) {
-      const Text others = [&] { return other_ways(state_of(i), d, search_, in_); };
-      emit(i, d, &others);
-    } else emit(i, d);
+    const Text others = [&] { return other_ways(state_of(i), d, search_, in_); };
+    emit(i, d, at(g_.nodes, i).modes->policy == Policy::strict ? &others : nullptr);
     for (std::size_t t = before; t < p_.transfers.size(); t++) p_.transfers[t].runner_up = other.next;
   }
 
@@ -235,11 +233,11 @@ class Partitioner {
     int& part = at(p_.of_value, v);
     const Layout* l = at(p_.values, part).layout;
     if (sub_axes_.can_express(*l)) return l;
-    const Layout* whole = sub_axes_.nearest(*l);
-    part = values_.move(part, whole,
+    results_.try_emplace(v, part);
+    part = values_.move(part, sub_axes_.nearest(*l),
                         {[] { return "its placement fits into no common mesh with the others"; }, by,
                          line_of(by), at(asked_, v)});
-    return whole;
+    return at(p_.values, part).layout;
   }
 
   NodeState state_of(int i) {
@@ -452,7 +450,8 @@ class Partitioner {
   int output(int v, const Layout* asked) {
     const FlatNode& source = at(g_.nodes, at(g_.producer, v));
     const FlatNode by{nullptr, nullptr, {}, 0, {}, {}, Where(source.where), source.modes};
-    const Layout* now = making_of(v) == Making::once ? at(p_.values, at(p_.of_value, v)).layout : nullptr;
+    const int part = results_.contains(v) ? results_.at(v) : at(p_.of_value, v);
+    const Layout* now = making_of(v) == Making::once ? at(p_.values, part).layout : nullptr;
     const bool is_partial = now && !now->unreduced().empty();
     const Layout* to = asked ? asked : now ? now : preferred(v);
     if (!asked && is_partial && !may_leave_partial(source, in_)) {
@@ -487,6 +486,7 @@ class Partitioner {
   const Uses& uses_;
   LocalValues values_;
   std::map<std::pair<int, const Layout*>, int> made_;  // made where they are needed
+  std::map<int, int> results_;  // value -> what a result of it is, where others read it elsewhere
   SpelledLayouts spelled_{in_.mesh};
 };
 
