@@ -32,6 +32,7 @@ sa::Sharding random_place(std::mt19937& random, const sa::Mesh& mesh, std::size_
   for (const std::string& name : names)
     if (const std::size_t d = random() % (rank + 1); d < rank) dims[d].push_back(name);
   std::vector<sa::SpecEntry> entries;
+  entries.reserve(rank);
   for (const auto& d : dims)
     entries.push_back(d.empty() ? sa::SpecEntry(sa::none) : sa::SpecEntry(sa::AxisNames{d}));
   return sa::NamedSharding(mesh, sa::PartitionSpec(std::move(entries)));
@@ -140,6 +141,7 @@ TEST_CASE("reshards: the same program has the same plan") {
     };
     const std::string first = plan();
     std::vector<std::string> held;  // addresses that are free now and then
+    held.reserve(50);
     for (int k = 0; k < 50; k++) held.emplace_back(100 + 37 * k, 'x');
     CHECK(plan() == first);
   }
