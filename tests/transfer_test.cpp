@@ -243,14 +243,14 @@ TEST_CASE(
 }
 
 TEST_CASE("transfer: of paths that move the same, one whose steps fit the devices' memory is taken") {
-  const Layout *from = partial(P(), 1, {x, y}), *to = on_mesh(P(), 1);
-  const Shape shape = {64};  // 256 bytes, and as many of the sum; or an eighth of the sum at first
+  const Layout *from = partial(P(), 1, {x}), *to = on_mesh(P(), 1);
+  const Shape shape = {64};  // 256 bytes, and as many of the sum; or a quarter of the sum at first
   for (const std::int64_t memory : {0, 512}) {
     CAPTURE(memory);
     CHECK(path_of(from, to, shape, memory) == std::vector<const Layout*>{to});
   }
-  for (const std::int64_t memory : {288, 511})
-    CHECK(path_of(from, to, shape, memory) == std::vector<const Layout*>{on_mesh(P(axes("x", "y")), 1), to});
+  for (const std::int64_t memory : {320, 511})
+    CHECK(path_of(from, to, shape, memory) == std::vector<const Layout*>{on_mesh(P("x"), 1), to});
 }
 
 TEST_CASE("transfer: box moves fill every element once") {

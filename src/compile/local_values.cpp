@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/at.h"
-#include "base/sizes.h"
 #include "compile/halo.h"
 #include "compile/iterate.h"
 #include "compile/strict.h"
@@ -50,14 +49,15 @@ int LocalValues::move(int part, const Layout* to, const MoveReason& why) {
 
 // How far the transfers from number `first` on, which bring a value from one layout to another, are from the least possible.
 void LocalValues::tell_gap(std::size_t first, const Layout& from, const Layout& to, const Type& t) {
-  if (first == p_.transfers.size() || !to.unreduced().empty()) return;
+  if (first == p_.transfers.size()) return;
+  Transfer all;
+  for (std::size_t k = first; k < p_.transfers.size(); k++) add_received(all, p_.transfers[k]);
   const auto size = static_cast<std::int64_t>(itemsize(t.dtype));
+  const bool has_sums = !from.unreduced().empty() || !to.unreduced().empty();
   const std::int64_t least = from.order() == to.order() ? least_received(from, to, t.shape, size)
-                             : from.unreduced().empty() ? foreign_cost(from, to, t.shape, size).bytes
-                                                        : 0;
+                             : has_sums                 ? 0
+                                                        : all.bytes;  // foreign_cost(): what is lacked
   if (least == 0) return;
-  Transfer all = p_.transfers[first];
-  for (std::size_t k = first + 1; k < p_.transfers.size(); k++) add_received(all, p_.transfers[k]);
   for (std::size_t k = first; k < p_.transfers.size(); k++)
     p_.transfers[k].gap = std::max(1.0, static_cast<double>(all.bytes) / static_cast<double>(least));
 }

@@ -170,8 +170,8 @@ class Partitioner {
       note += fmt::format("{}not all of {:.0f} strategies compared", note.empty() ? "" : "; ", d.narrowed);
     if (!note.empty()) p_.notes[i] = std::move(note);
     const std::size_t before = p_.transfers.size();
-    const Text others = [&] { return other_ways(state_of(i), d, search_, in_); };
-    emit(i, d, at(g_.nodes, i).modes->policy == Policy::strict ? &others : nullptr);
+    const bool is_strict = at(g_.nodes, i).modes->policy == Policy::strict;
+    emit(i, d, is_strict ? Text([&] { return other_ways(state_of(i), d, search_, in_); }) : nullptr);
     for (std::size_t t = before; t < p_.transfers.size(); t++) p_.transfers[t].runner_up = other.next;
   }
 
@@ -334,12 +334,12 @@ class Partitioner {
     return places == 0 ? *d : search_.behind(s, *d, places);
   }
 
-  void emit(int i, const Strategy& d, const Text* others = nullptr) {
+  void emit(int i, const Strategy& d, const Text& others = nullptr) {
     const FlatNode& n = at(g_.nodes, i);
     LocalStep s{i, -1, {}, {}};
     work_ += d.cost - d.moved;
     for (std::size_t k = 0; k < n.in.size(); k++)
-      s.in.push_back(require_operand(n, k, d.in[k], false, others));
+      s.in.push_back(require_operand(n, k, d.in[k], false, others ? &others : nullptr));
     if (n.op->windows) fetch_windows(i, d, s);
     if (n.op->boxes && cut_factor(at(rules_, i), d.assignment, Role::halo))
       s.transfer = add_transfer(i, d, halo_transfer(n, d.in, d.out[0]));
