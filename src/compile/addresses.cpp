@@ -10,14 +10,42 @@
 
 namespace shardarray {
 
+// Steps of one program that are gathered into others by the number of their items need all of them.
+static bool do_alike(const Partition& p, const FlatGraph& g, const CompileInput& in) {
+  const auto is_alike = [&](const LocalValue& v) {
+    return !v.windows && v.layout->order() == in.order && lack_alike(*v.layout, *v.layout, v.type.shape);
+  };
+  const auto is_plain = [&](const LocalStep& s) {
+    return s.node < 0 ? !s.assembly : s.transfer < 0 && !at(g.nodes, s.node).op->boxes;
+  };
+  return p.iterations.empty() && p.branches.empty() && std::ranges::all_of(p.values, is_alike) &&
+         std::ranges::all_of(p.steps, is_plain);
+}
+
+Addresses::Addresses(const Partition& p, const Fusion& f, const FlatGraph& g, const CompileInput& in)
+    : p_(p),
+      f_(f),
+      in_(in),
+      items_of_one_(in.is_explained && !in.is_run && !in.target->gathers_loops && do_alike(p, g, in)),
+      memories_(p.values.size() + f.groups.size()),
+      tiles_(p.values.size(), nullptr) {}
+
 int Addresses::local(const Layout* l, int p) const {
   if (l->order() == in_.order) return p;
   return l->order()->position(in_.order->devices()[static_cast<std::size_t>(p)]);
 }
 
-Box Addresses::tile(int v, int p) const {
+const Box& Addresses::tile(int v, int p) {
   const LocalValue& x = value(v);
-  return held_box(x, local(x.layout, p));
+  const std::vector<Box>*& tiles = at(tiles_, v);
+  if (!tiles && x.windows) tiles = x.windows.get();
+  if (!tiles) {
+    const Shape& shape = x.type.shape;
+    const auto [it, fresh] = tiles_of_.try_emplace({x.layout, {shape.begin(), shape.end()}});
+    if (fresh) it->second = all_tiles(*x.layout, shape);
+    tiles = &it->second;
+  }
+  return at(*tiles, local(x.layout, p));
 }
 
 std::vector<int> Addresses::shared_memories() const {
@@ -34,10 +62,8 @@ std::vector<int> Addresses::shared_memories() const {
 Memory& Addresses::memory(int v) {
   const int m = storage(v).memory;
   if (m < 0) throw InternalError("plan: a value that is not stored is read from memory");
-  if (found_.empty()) found_.resize(p_.values.size());
-  if (Memory* const found = at(found_, m)) return *found;
-  Memory& mem = memories_[m];
-  at(found_, m) = &mem;
+  Memory& mem = at(memories_, m);
+  if (!mem.refs.empty()) return mem;
   const LocalValue& x = value(m);
   const auto [it, fresh] = instances_.try_emplace(x.layout);
   if (fresh) it->second = instances_of(*x.layout, in_.share_replicas);

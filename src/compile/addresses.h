@@ -1,5 +1,6 @@
 // Addresses: where every instance of every stored value lies.
 #pragma once
+#include <algorithm>
 #include <map>
 
 #include "compile/passes.h"
@@ -16,16 +17,21 @@ struct Memory {
 
 class Addresses {
  public:
-  Addresses(const Partition& p, const Fusion& f, const CompileInput& in) : p_(p), f_(f), in_(in) {}
+  Addresses(const Partition& p, const Fusion& f, const FlatGraph& g, const CompileInput& in);
+  /// How many of the first instances of a memory that a step writes get an item. All; one, that of position 0, in a program that will not
+  /// run and in which every device does what that one does, or less where they share memory.
+  std::size_t items_of(const Memory& written) const {
+    return items_of_one_ ? std::min<std::size_t>(written.refs.size(), 1) : written.refs.size();
+  }
 
   const LocalValue& value(int v) const { return p_.values[static_cast<std::size_t>(v)]; }
   const Storage& storage(int v) const { return f_.storage[static_cast<std::size_t>(v)]; }
   /// Position p of the program's device order in the order of `l`.
   int local(const Layout* l, int p) const;
   /// What position p holds of v.
-  Box tile(int v, int p) const;
+  const Box& tile(int v, int p);
   /// What position p holds of the value whose geometry v's memory has.
-  Box stored_tile(int v, int p) const { return tile(storage(v).geometry, p); }
+  const Box& stored_tile(int v, int p) { return tile(storage(v).geometry, p); }
   /// The memory in which v lies; made at the first call.
   Memory& memory(int v);
   /// Position p's instance of it.
@@ -33,7 +39,8 @@ class Addresses {
   Ref ref(int v, int p) { return memory(v).refs[instance(v, p)]; }
   /// True when position p needs no transfer to read the instance that position q has.
   bool same_instance(int v, int p, int q) { return instance(v, p) == instance(v, q); }
-  std::map<int, Memory>& all() { return memories_; }
+  /// By number; empty where nothing asked for it.
+  std::vector<Memory>& all() { return memories_; }
   /// Position -> which memory its device shares with others; empty where none does, or all do.
   std::vector<int> shared_memories() const;
   /// The number, behind those of all values, of the scratch arenas (one a device) of the program that this group calls.
@@ -44,9 +51,13 @@ class Addresses {
   const Partition& p_;
   const Fusion& f_;
   const CompileInput& in_;
-  std::map<int, Memory> memories_;
-  std::vector<Memory*> found_;                    // the same, by number; null: not made yet
-  std::map<const Layout*, Instances> instances_;  // of layouts met so far, of which there are few
+  const bool items_of_one_;
+  std::vector<Memory> memories_;  // of values, then of groups; references stay
+  std::vector<const std::vector<Box>*>
+      tiles_;  // of values, by position of their layouts; null: not asked for yet
+  // Of layouts met so far, and shapes: there are few.
+  std::map<const Layout*, Instances> instances_;
+  std::map<std::pair<const Layout*, std::vector<std::int64_t>>, std::vector<Box>> tiles_of_;
 };
 
 /// How a loop of `rank` dimensions walks through a tile, in elements: from where all its indices are 0, which may be outside.

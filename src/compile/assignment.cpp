@@ -29,24 +29,29 @@ Assignment project(const SubAxisDims& dims, const std::vector<DimFactors>& facto
   return a;
 }
 
-std::optional<SubAxisDims> place(const Assignment& a, const std::vector<DimFactors>& factors,
-                                 const Rule& rule, const Shape& shape, const SubAxes& sub_axes) {
-  SubAxisDims dims(factors.size());
+bool place(const Assignment& a, const std::vector<DimFactors>& factors, const Rule& rule, const Shape& shape,
+           const SubAxes& sub_axes, SubAxisDims& dims) {
+  dims.clear();
   for (std::size_t d = 0; d < factors.size(); d++) {
+    if (factors[d].size() == 1) {
+      dims.push_back(a[static_cast<std::size_t>(factors[d][0])]);
+      continue;
+    }
+    dims.push_back({});
+    SubAxisList& dim = dims.back();
     bool open = false;  // a factor before was not fully cut
     for (int f : factors[d]) {
       std::int64_t rest = rule.factors[static_cast<std::size_t>(f)].size;
       for (int sub_axis : a[static_cast<std::size_t>(f)]) {
-        if (open) return std::nullopt;
-        if (factors[d].size() > 1 && rest % sub_axes.size(sub_axis) != 0) return std::nullopt;
+        if (open || rest % sub_axes.size(sub_axis) != 0) return false;
         rest /= sub_axes.size(sub_axis);
-        dims[d].push_back(sub_axis);
+        dim.push_back(sub_axis);
       }
-      if (factors[d].size() > 1 && rest != 1) open = true;
+      open |= rest != 1;
     }
-    if (shape[d] <= 1 && !dims[d].empty() && factors[d].size() != 1) return std::nullopt;
+    if (shape[d] <= 1 && !dim.empty()) return false;
   }
-  return dims;
+  return true;
 }
 
 std::optional<std::size_t> cut_factor(const Rule& rule, const Assignment& a, Role role) {

@@ -11,10 +11,10 @@ namespace shardarray {
 Assignment project(const SubAxisDims& dims, const std::vector<DimFactors>& factors, const Rule& rule,
                    const SubAxes& sub_axes);
 
-/// The placement of a value of `shape` whose dimensions have these factors; none when a compound dimension would need
+/// The placement of a value of `shape` whose dimensions have these factors, in `dims`; false when a compound dimension would need
 /// strided or uneven tiles.
-std::optional<SubAxisDims> place(const Assignment& a, const std::vector<DimFactors>& factors,
-                                 const Rule& rule, const Shape& shape, const SubAxes& sub_axes);
+bool place(const Assignment& a, const std::vector<DimFactors>& factors, const Rule& rule, const Shape& shape,
+           const SubAxes& sub_axes, SubAxisDims& dims);
 
 /// The first factor of this role that is cut.
 std::optional<std::size_t> cut_factor(const Rule& rule, const Assignment& a, Role role);

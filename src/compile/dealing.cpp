@@ -68,19 +68,20 @@ Dealing::Dealing(NodePrice& price, const NodeState& s, const SubAxes& sub_axes, 
   const auto term = [&](const TermState& t) {
     Term r{to_sub_axes(sub_axes, *t.layout), {}, {}};
     r.factors = project(r.dims, *t.factors, *s.rule, sub_axes);
-    for (const std::vector<int>& held : r.factors) {
+    for (const SubAxisList& held : r.factors) {
       std::vector<std::size_t>& places = r.places.emplace_back(sub_axes.axes.size(), not_there);
       for (std::size_t k = 0; k < held.size(); k++) places[static_cast<std::size_t>(held[k])] = k;
     }
     for (const auto& dim : r.dims)
       for (const int a : dim)
-        if (!contains(present_, a) && !contains(s.pending, a)) present_.push_back(a);
+        if (!present_.contains(a) && !s.pending.contains(a)) present_.push_back(a);
     return r;
   };
   const auto place = [&](const Layout& l) {
     if (!sub_axes.can_express(l)) return;
-    std::vector<int>& sums = places_.emplace_back(to_sub_axes(sub_axes, l)).emplace_back();
-    for (const SubAxis a : l.unreduced()) sub_axes.append(a, sums);
+    SubAxisDims& lists = places_.emplace_back(to_sub_axes(sub_axes, l));
+    lists.push_back({});
+    for (const SubAxis a : l.unreduced()) sub_axes.append(a, lists.back());
   };
   for (const TermState& t : s.operands) {
     if (t.free) continue;
@@ -96,22 +97,29 @@ Dealing::Dealing(NodePrice& price, const NodeState& s, const SubAxes& sub_axes, 
     if (s.rule->factors[f].role != Role::whole && s.rule->factors[f].size > 1) factors_.push_back(f);
 }
 
-std::vector<int> Dealing::present_and_idle() const {
-  std::vector<int> all = present_;
+SubAxisList Dealing::present_and_idle(Freedom freedom) const {
+  SubAxisList all = present_;
   const Form form = s_.node->op->form;
   const bool is_placed =
       std::all_of(s_.results.begin(), s_.results.end(), [](const TermState& t) { return t.weight == 1.0; });
   // else a result would be cut finer for nothing
   const bool may_share =
-      form == Form::gemm || (freedom_ == Freedom::sharing && is_placed && !s_.is_asked &&
+      form == Form::gemm || (freedom == Freedom::sharing && is_placed && !s_.is_asked &&
                              !is_elementwise(form) && form != Form::map && form != Form::view);
   if (present_.empty() || !may_share) return all;
   for (int k = 0; k < static_cast<int>(sub_axes_.axes.size()); k++)
-    if (!contains(present_, k) && !contains(s_.pending, k)) all.push_back(k);
+    if (!present_.contains(k) && !s_.pending.contains(k)) all.push_back(k);
   return all;
 }
 
-std::optional<std::size_t> Dealing::agreed_factor(int sub_axis) const {
+bool Dealing::is_freer() const {
+  return freedom_ != Freedom::none &&
+         (present_and_idle() != present_and_idle(Freedom::none) || std::ranges::any_of(present_, [&](int a) {
+            return agreed_factor(a, freedom_) != agreed_factor(a, Freedom::none);
+          }));
+}
+
+std::optional<std::size_t> Dealing::agreed_factor(int sub_axis, Freedom freedom) const {
   std::optional<std::size_t> agreed;
   int holders = 0;
   bool clash = false;
@@ -119,28 +127,27 @@ std::optional<std::size_t> Dealing::agreed_factor(int sub_axis) const {
     for (const Term& t : *terms) {
       bool found = false;
       for (std::size_t f = 0; f < t.factors.size(); f++)
-        if (contains(t.factors[f], sub_axis)) {
+        if (t.factors[f].contains(sub_axis)) {
           clash |= (agreed && *agreed != f) || s_.rule->factors[f].role == Role::whole;
           agreed = f;
           holders++;
           found = true;
         }
       for (const auto& dim : t.dims)
-        clash |= !found && contains(dim, sub_axis);  // where no factor can hold it
+        clash |= !found && dim.contains(sub_axis);  // where no factor can hold it
     }
-  if (agreed && freedom_ == Freedom::roaming && !s_.is_asked &&
+  if (agreed && freedom == Freedom::roaming && !s_.is_asked &&
       (holders < 2 || s_.rule->factors[*agreed].role == Role::reduce))
     return std::nullopt;
   return clash ? std::nullopt : agreed;
 }
 
-std::vector<Dealing::Unit> Dealing::single_units(const std::vector<int>& sub_axes,
-                                                 const Strategy& best) const {
+std::vector<Dealing::Unit> Dealing::single_units(const SubAxisList& sub_axes, const Strategy& best) const {
   // One on which all tensors agree stays at its factor or leaves; it does not wander where devices have the memory.
   const bool may_stay = best.cost < std::numeric_limits<double>::infinity() && best.peak == 0;
   std::vector<Unit> units;
   for (const int a : sub_axes) {
-    const std::optional<std::size_t> agreed = may_stay ? agreed_factor(a) : std::nullopt;
+    const std::optional<std::size_t> agreed = may_stay ? agreed_factor(a, freedom_) : std::nullopt;
     Unit& u = units.emplace_back();
     u.sub_axes = {a};
     u.factors = agreed ? std::vector<std::size_t>{*agreed} : factors_;
@@ -153,8 +160,8 @@ std::vector<Dealing::Unit> Dealing::runs_of(const std::vector<Unit>& single, boo
   const auto follows = [&](int a, int b) {
     for (const SubAxisDims& place : places_)
       for (const auto& dim : place) {
-        const auto first = std::find(dim.begin(), dim.end(), a),
-                   second = std::find(dim.begin(), dim.end(), b);
+        const auto *first = std::find(dim.begin(), dim.end(), a),
+                   *second = std::find(dim.begin(), dim.end(), b);
         const bool is_next = first != dim.end() && second == first + 1;
         if ((first != dim.end() || second != dim.end()) && !is_next) return false;
       }
@@ -180,7 +187,7 @@ void Dealing::order(Assignment& a, bool results_first) const {
     const auto sort_as = [&](const std::vector<std::size_t>& places) {
       const auto place = [&](int x) { return places[static_cast<std::size_t>(x)]; };
       if (std::ranges::all_of(a[f], [&](int x) { return place(x) == not_there; })) return false;
-      for (auto x = a[f].begin(); x != a[f].end(); ++x)  // few: std::stable_sort would allocate
+      for (auto* x = a[f].begin(); x != a[f].end(); ++x)  // few: std::stable_sort would allocate
         std::rotate(std::ranges::upper_bound(a[f].begin(), x, place(*x), {}, place), x, x + 1);
       return true;
     };
@@ -202,24 +209,20 @@ void Dealing::deal_units(const std::vector<const Unit*>& units, const Assignment
     }
   };
   std::vector<std::int64_t> fixed_parts, parts;
-  for (const std::vector<int>& f : fixed) fixed_parts.push_back(parts_of(f, sub_axes_));
-  Assignment a, as_operands;  // their memory is used again
-  const auto consider = [&] {
-    a = fixed;
-    each([&](int sub_axis, std::size_t factor) { a[factor].push_back(sub_axis); });
-    const bool has_order = std::ranges::any_of(a, [](const std::vector<int>& f) { return f.size() > 1; });
-    if (has_order) {
-      as_operands = a;
-      order(a, true);
-      order(as_operands, false);
-    }
-    price_.consider(a, most, best);
-    if (has_order && as_operands != a) price_.consider(as_operands, most, best);
+  for (const SubAxisList& f : fixed) fixed_parts.push_back(parts_of(f, sub_axes_));
+  const auto consider = [&](double work) {
+    Assignment as_results = fixed;
+    each([&](int sub_axis, std::size_t factor) { as_results[factor].push_back(sub_axis); });
+    Assignment as_operands = as_results;
+    order(as_results, true);
+    order(as_operands, false);
+    price_.consider(as_results, work, most, best);
+    if (as_operands != as_results) price_.consider(as_operands, work, most, best);
   };
   for (;;) {
     parts = fixed_parts;
     each([&](int sub_axis, std::size_t factor) { parts[factor] *= sub_axes_.size(sub_axis); });
-    if (price_.work(parts) < best.cost) consider();  // four of five are not
+    if (const double work = price_.work(parts); work < best.cost) consider(work);  // four of five are not
     std::size_t k = 0;
     while (k < choice.size() && ++choice[k] == units[k]->ways.size()) choice[k++] = 0;
     if (k == choice.size()) return;
@@ -230,8 +233,8 @@ void Dealing::deal_again(const std::vector<const Unit*>& units, double most, Str
   Assignment others = best.assignment;
   if (others.empty()) others.resize(s_.rule->factors.size());
   for (auto& factor : others)
-    std::erase_if(factor, [&](int a) {
-      return std::any_of(units.begin(), units.end(), [&](const Unit* u) { return contains(u->sub_axes, a); });
+    factor.erase_if([&](int a) {
+      return std::any_of(units.begin(), units.end(), [&](const Unit* u) { return u->sub_axes.contains(a); });
     });
   deal_units(units, others, most, best);
 }
@@ -247,7 +250,7 @@ void Dealing::deal_pairs(const std::vector<Unit>& units, double most, Strategy& 
 
 void Dealing::deal_halves(const Unit& unit, double most, Strategy& best) {
   if (unit.sub_axes.size() < 2) return;
-  const auto middle = unit.sub_axes.begin() + std::ssize(unit.sub_axes) / 2;
+  const auto* middle = unit.sub_axes.begin() + unit.sub_axes.size() / 2;
   const auto half = [&](auto first, auto last) {
     return Unit{{first, last},
                 unit.factors,
@@ -259,7 +262,7 @@ void Dealing::deal_halves(const Unit& unit, double most, Strategy& best) {
   deal_halves(right, most, best);
 }
 
-void Dealing::deal(const std::vector<int>& sub_axes, double most, Strategy& best) {
+void Dealing::deal(const SubAxisList& sub_axes, double most, Strategy& best) {
   const auto all = [](const std::vector<Unit>& units) {
     std::vector<const Unit*> r;
     r.reserve(units.size());

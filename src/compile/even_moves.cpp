@@ -7,7 +7,7 @@
 
 namespace shardarray {
 
-std::int64_t parts_of(const std::vector<int>& list, const SubAxes& sub_axes) {
+std::int64_t parts_of(const SubAxisList& list, const SubAxes& sub_axes) {
   std::int64_t parts = 1;
   for (const int a : list) parts *= sub_axes.size(a);
   return parts;

@@ -3,7 +3,6 @@
 #pragma once
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "compile/passes.h"
 
@@ -15,7 +14,7 @@ std::optional<std::int64_t> even_move(const SubAxisDims& from, const SubAxisDims
                                       const SubAxes& sub_axes);
 
 /// Into how many parts sub-axes cut what they cut.
-std::int64_t parts_of(const std::vector<int>& list, const SubAxes& sub_axes);
+std::int64_t parts_of(const SubAxisList& list, const SubAxes& sub_axes);
 
 /// Elements of the largest tile.
 std::int64_t tile_elements(const SubAxisDims& dims, const Shape& shape, const SubAxes& sub_axes);

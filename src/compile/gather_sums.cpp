@@ -11,7 +11,7 @@
 #include "base/sizes.h"
 #include "compile/addresses.h"
 #include "compile/group_order.h"
-#include "compile/halo.h"
+#include "compile/received.h"
 #include "layout/transfer.h"
 
 namespace shardarray {

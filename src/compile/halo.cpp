@@ -5,6 +5,7 @@
 #include "base/at.h"
 #include "base/ceil_div.h"
 #include "base/sizes.h"
+#include "compile/received.h"
 #include "ops/record.h"
 
 namespace shardarray {
@@ -58,20 +59,9 @@ std::int64_t Lacked::most_bytes() const { return std::ranges::max(each_) * items
 void Lacked::tell(Transfer& t) const {
   t.bytes = most_bytes();
   t.gap = is_least_ ? 1 : 0;
-  t.received = each_;
-  for (std::int64_t& n : t.received) n *= itemsize_;
-  if (std::ranges::all_of(t.received, [&](std::int64_t n) { return n == t.bytes; })) t.received.clear();
-}
-
-void add_received(Transfer& to, const Transfer& t) {
-  if (to.received.empty() && t.received.empty()) {
-    to.bytes = add_sizes(to.bytes, t.bytes);
-    return;
-  }
-  if (to.received.empty()) to.received.assign(t.received.size(), to.bytes);
-  for (std::size_t p = 0; p < to.received.size(); p++)
-    to.received[p] = add_sizes(to.received[p], t.received.empty() ? t.bytes : t.received[p]);
-  to.bytes = std::ranges::max(to.received);
+  std::vector<std::int64_t> bytes = each_;
+  for (std::int64_t& n : bytes) n *= itemsize_;
+  set_received(t, std::move(bytes));
 }
 
 Transfer halo_transfer(const FlatNode& n, const std::vector<const Layout*>& in, const Layout* out) {

@@ -28,9 +28,6 @@ class Lacked {
   bool is_least_ = true;                   ///< no element is read twice
 };
 
-/// What the positions receive of t goes on top of what they receive of `to`.
-void add_received(Transfer& to, const Transfer& t);
-
 /// The transfer that assembling `out` from operands in layouts `in` needs; bytes 0: everything is at home.
 Transfer halo_transfer(const FlatNode& n, const std::vector<const Layout*>& in, const Layout* out);
 /// Between two orders of the same devices: what each position of the target's receives.

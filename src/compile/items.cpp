@@ -9,7 +9,7 @@ namespace shardarray {
 namespace {
 
 LoopArg loop_arg(const KernelAccess& a, const Loop::Item& item, int p, Addresses& at) {
-  const Box tile = at.stored_tile(a.value, p);
+  const Box& tile = at.stored_tile(a.value, p);
   const TileWalk walk = tile_walk(a, tile, item.extents.size());
   LoopArg arg;
   arg.ref = at.ref(a.value, p);
@@ -50,17 +50,17 @@ Loop make_loop(const Group& group, const GroupKernel& k, const FlatGraph& g, con
                Addresses& at) {
   Loop loop;
   loop.kernel = std::make_shared<const Kernel>(k.kernel);
-  const Memory memory = at.memory(group.roots[0]);
-  for (std::size_t i = 0; i < memory.refs.size(); i++) {
+  const Memory& memory = at.memory(group.roots[0]);
+  for (std::size_t i = 0; i < at.items_of(memory); i++) {
     Loop::Item item;
     item.device = memory.device[i];
-    const Box outer = at.tile(group.domain, item.device);
+    const Box& outer = at.tile(group.domain, item.device);
     item.extents = outer.size;
     item.start = outer.lo;
     if (group.reduce >= 0) {
       const LocalStep& s = p.steps[static_cast<std::size_t>(group.reduce)];
       const FlatNode& n = g.nodes[static_cast<std::size_t>(s.node)];
-      const Box operand = at.tile(s.in[0], item.device);
+      const Box& operand = at.tile(s.in[0], item.device);
       const IndexMap map = reduce_map(n, outer.size.size());
       Shape extents = item.extents, start = item.start;
       extents.resize(outer.size.size() + n.attrs->dims.size());
@@ -93,10 +93,10 @@ Gemm make_gemm(const LocalStep& s, const FlatGraph& g, Addresses& at) {
   gemm.out = n.out_types[0].dtype;
   gemm.fixed_order = n.attrs->uncut;
   gemm.tf32 = n.modes->tf32 && gemm.in == DType::float32;
-  const Memory memory = at.memory(s.out[0]);
-  for (std::size_t i = 0; i < memory.refs.size(); i++) {
+  const Memory& memory = at.memory(s.out[0]);
+  for (std::size_t i = 0; i < at.items_of(memory); i++) {
     const int p = memory.device[i];
-    const Box ta = at.tile(a, p), tb = at.tile(b, p);
+    const Box &ta = at.tile(a, p), &tb = at.tile(b, p);
     auto local = [&](const std::string& letters) {
       std::int64_t size = 1;
       for (char c : letters)
@@ -131,8 +131,9 @@ LibraryCall make_library_call(const LocalStep& s, const FlatGraph& g, Addresses&
   LibraryCall l;
   for (int v : s.in) l.in_types.push_back(at.value(v).type.dtype);
   for (int v : s.out) l.out_types.push_back(at.value(v).type.dtype);
-  const Memory memory = at.memory(s.out[0]);
-  for (const int device : memory.device) {
+  const Memory& memory = at.memory(s.out[0]);
+  for (std::size_t i = 0; i < at.items_of(memory); i++) {
+    const int device = memory.device[i];
     std::vector<Box> in, out;
     LibraryCall::Item item;
     item.device = device;

@@ -60,7 +60,7 @@ const PartPlaces::Parts& PartPlaces::parts(int position) {
   Parts& parts = it->second;
   if (!fresh) return parts;
   parts.resize(s_.in.size());
-  const Box tile = at_.tile(s_.out[0], position);
+  const Box& tile = at_.tile(s_.out[0], position);
   const auto own = static_cast<std::size_t>(at_.local(at_.value(s_.out[0]).layout, position));
   const std::vector<BoxSource> sources =
       s_.assembly ? s_.assembly->sources[own] : node_->op->boxes(node_->call(), tile);
@@ -70,7 +70,7 @@ const PartPlaces::Parts& PartPlaces::parts(int position) {
     covered += b.out.elements();
     if (b.out.empty()) continue;
     const auto k = static_cast<std::size_t>(b.operand);
-    const Box part = at_.tile(s_.in[k], position);
+    const Box& part = at_.tile(s_.in[k], position);
     const bool whole = !seen[k] && b.in_lo == part.lo && b.out.size == part.size &&
                        std::ranges::all_of(b.step, [](std::int64_t n) { return n == 1; });
     parts[k] = whole ? std::optional(b.out) : std::nullopt;
@@ -89,7 +89,7 @@ std::optional<Within> PartPlaces::within(std::size_t operand) {
   const auto size = static_cast<std::int64_t>(itemsize(source.type.dtype));
   for (std::size_t i = 0; i < memory.device.size(); i++) {
     const int p = memory.device[i];
-    const Box part = at_.tile(from, p);
+    const Box& part = at_.tile(from, p);
     w.places.push_back({at_.instance(to, p), 0});
     if (part.empty()) continue;
     const std::optional<Box> box = is_between_layouts(s_) ? part : parts(p)[operand];

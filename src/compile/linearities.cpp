@@ -47,7 +47,7 @@ std::vector<const Layout*> asked_summands(const SubAxes& sub_axes, const Prefere
 std::vector<bool> wanted_summands(const FlatGraph& g, const Preferences& preferences) {
   std::vector<bool> wanted;
   wanted.reserve(preferences.unreduced.size());
-  for (const std::vector<int>& sub_axes : preferences.unreduced) wanted.push_back(!sub_axes.empty());
+  for (const SubAxisList& sub_axes : preferences.unreduced) wanted.push_back(!sub_axes.empty());
   if (std::find(wanted.begin(), wanted.end(), true) == wanted.end()) return wanted;
   for (auto n = g.nodes.rbegin(); n != g.nodes.rend(); ++n) {
     if (n->op->form == Form::leaf || !at(wanted, n->first_out)) continue;

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/at.h"
-#include "compile/halo.h"
 #include "compile/iterate.h"
+#include "compile/received.h"
 #include "compile/strict.h"
 #include "layout/axes.h"
 
@@ -52,9 +52,8 @@ void LocalValues::tell_gap(std::size_t first, const Layout& from, const Layout& 
   if (first == p_.transfers.size()) return;
   Transfer all;
   for (std::size_t k = first; k < p_.transfers.size(); k++) add_received(all, p_.transfers[k]);
-  const auto size = static_cast<std::int64_t>(itemsize(t.dtype));
   const bool has_sums = !from.unreduced().empty() || !to.unreduced().empty();
-  const std::int64_t least = from.order() == to.order() ? least_received(from, to, t.shape, size)
+  const std::int64_t least = from.order() == to.order() ? reshards_.least(&from, &to, t)
                              : has_sums                 ? 0
                                                         : all.bytes;  // foreign_cost(): what is lacked
   if (least == 0) return;
@@ -88,16 +87,10 @@ static Assembly first_summands(const LocalValue& from, const Layout& to) {
   return a;
 }
 
-static std::vector<std::int64_t> received_of_each(const Layout& from, const Layout& to, const Type& t) {
-  const auto size = static_cast<std::int64_t>(itemsize(t.dtype));
-  return from.order() == to.order() ? received_of_each(from, to, t.shape, size)
-                                    : foreign_received(from, to, t.shape, size);
-}
-
 int LocalValues::transfer_to(int part, const Layout* to, const MoveReason& why, int operand) {
   if (const int there = copy_at(part, to); there >= 0) return there;
   const LocalValue from = at(p_.values, part);
-  Transfer t = describe_transfer(from.type, from.layout, to);
+  Transfer t = reshards_.transfer(from.layout, to, from.type);
   t.reason = why.text();
   t.op = why.by.op ? why.by.op->name : in_.is_run ? "result of a step" : "output";
   t.where = why.where;
@@ -105,7 +98,6 @@ int LocalValues::transfer_to(int part, const Layout* to, const MoveReason& why, 
   if (t.kind != TransferKind::slice && t.kind != TransferKind::none) {
     if (!why.asked && why.by.modes->policy == Policy::strict)
       refuse_transfer(t, at(p_.values, operand), *to, in_.mesh, why);
-    t.received = received_of_each(*from.layout, *to, from.type);
     s.transfer = static_cast<int>(p_.transfers.size());
     p_.transfers.push_back(std::move(t));
   }

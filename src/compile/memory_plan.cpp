@@ -101,7 +101,7 @@ class Planner {
     for (std::size_t d = 0; d < bytes.size(); d++) arenas.device.push_back(static_cast<int>(d));
     arenas.refs.resize(bytes.size());
     arenas.bytes = bytes;
-    at_.all()[at_.scratch_of(k)] = std::move(arenas);
+    at(at_.all(), at_.scratch_of(k)) = std::move(arenas);
     lives_[at_.scratch_of(k)] = {static_cast<int>(k), static_cast<int>(k)};
   }
 
@@ -169,7 +169,7 @@ class Planner {
 
   // Does the loop, at every point on every device, read one where it writes the other?
   bool same_places(const GroupKernel& k, const KernelAccess& read, const KernelAccess& written,
-                   const Within* within) const {
+                   const Within* within) {
     if (read.indirect >= 0) return false;
     const auto rank = static_cast<std::size_t>(k.kernel.outer + k.kernel.inner);
     const auto walk = [&](const KernelAccess& a, int p) {
@@ -372,7 +372,7 @@ class Planner {
   // All sums of bytes below stay in 64 bits.
   void check_total() {
     std::int64_t total = 0;
-    for (const auto& [v, memory] : at_.all())
+    for (const Memory& memory : at_.all())
       for (const std::uint64_t bytes : memory.bytes)
         total = add_sizes(total, static_cast<std::int64_t>(bytes + align_));
     if (total == std::numeric_limits<std::int64_t>::max())
@@ -420,7 +420,7 @@ class Planner {
     std::vector<std::uint64_t> alive(f_.groups.size() + 1, 0);  // at first: what begins less what has ended
     for (const auto& [m, life] : lives_)
       if (is_temporary(m, life)) {
-        const Memory& memory = at_.all().at(m);
+        const Memory& memory = at(at_.all(), m);
         for (std::size_t i = 0; i < memory.device.size(); i++)
           if (memory.device[i] == busiest)
             at(alive, life.first) += memory.bytes[i], at(alive, life.last + 1) -= memory.bytes[i];
@@ -429,7 +429,7 @@ class Planner {
     const auto worst = static_cast<int>(std::ranges::max_element(alive) - alive.begin());
     for (const auto& [m, life] : lives_) {
       if (!is_temporary(m, life) || life.first > worst || life.last < worst) continue;
-      const Memory& memory = at_.all().at(m);
+      const Memory& memory = at(at_.all(), m);
       const bool is_value = m < std::ssize(p_.values);
       const int value =
           is_value ? m : at(p_.steps, at(f_.groups, m - static_cast<int>(p_.values.size())).steps[0]).out[0];

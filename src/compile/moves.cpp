@@ -74,7 +74,7 @@ class ReadValue {
       : at_(at), v_(v), item_(static_cast<std::int64_t>(itemsize(at.value(v).type.dtype))) {
     const Memory& memory = at.memory(v);
     for (int p = 0; p < at.order()->size(); p++) {
-      const Box tile = at.stored_tile(v, p);
+      const Box& tile = at.stored_tile(v, p);
       const std::size_t i = at.instance(v, p);
       held_.push_back({memory.refs[i], memory.bytes[i], memory.device[i], i, tile.lo, row_major(tile.size)});
     }
@@ -354,7 +354,7 @@ std::pair<Exchange, std::int64_t> outline_exchange(const LocalStep& s, Addresses
     for (const SubAxis a : reduced_axes(from, to)) summands *= a.size;
   }
   for (const Exchange::Item& item : e.items) {
-    const Box tile = at.tile(dst, item.device);
+    const Box& tile = at.tile(dst, item.device);
     elements = add_sizes(elements, mul_sizes(summands, tile.elements()) -
                                        intersect(tile, at.tile(src, item.device)).elements());
     to_fill = add_sizes(to_fill, tile.elements());

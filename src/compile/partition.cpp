@@ -84,10 +84,17 @@ namespace {
 
 struct Plan {
   Trial trial;
-  FlatGraph graph;
   Preferences by;
   StrategySearch* search;
+  SpelledLayouts* spelled;
   std::vector<int> detours = {};
+};
+
+/// A trial, and how the next one was to be.
+struct Tried {
+  Preferences by, renewed;
+  bool is_new = false;  // what was renewed
+  StrategySearch* search = nullptr;
 };
 
 std::int64_t received_bytes(const Trial& t) {
@@ -98,8 +105,8 @@ std::int64_t received_bytes(const Trial& t) {
 
 // A node that takes a dearer way may spare others more: the plan of a small program that moves less by that, if it is cheaper. What is
 // called, and what is called often, is planned too often for that; collectives are as the program says.
-void take_detours(Plan& best, const FlatGraph& g, const CompileInput& in, const Propagation& propagation,
-                  const std::vector<Making>& how, const Uses& uses) {
+void take_detours(Plan& best, FlatGraph& g, const CompileInput& in, const Propagation& propagation,
+                  const NodeFacts& facts) {
   const std::vector<int> decided = best.trial.decided;
   const auto is_collective = [](const FlatNode& n) { return n.op->trait == Trait::asked; };
   if (std::ranges::any_of(g.nodes, is_collective) || in.is_run || !best.trial.partition.iterations.empty() ||
@@ -113,12 +120,11 @@ void take_detours(Plan& best, const FlatGraph& g, const CompileInput& in, const 
     std::vector<int> detours = best.detours;
     std::erase(detours, node);
     detours.insert(detours.end(), 1 + k / decided.size(), node);
-    FlatGraph h = g;
-    Trial t = place_nodes(h, in, propagation, how, uses, {&by, best.search, detours});
+    Trial t = place_nodes(g, in, propagation, facts, {&by, best.search, best.spelled, detours});
     const double other = price_of(t, in.cost);
     if (other >= price * (1 - 1e-9) || received_bytes(t) > received_bytes(best.trial)) continue;
     price = other;
-    best = {std::move(t), std::move(h), by, best.search, std::move(detours)};
+    best = {std::move(t), by, best.search, best.spelled, std::move(detours)};
   }
 }
 
@@ -126,19 +132,29 @@ void take_detours(Plan& best, const FlatGraph& g, const CompileInput& in, const 
 
 static Partition best_of_trials(FlatGraph& g, const CompileInput& in, Propagation propagation) {
   Reshards reshards(in.cost);
-  const std::vector<Making> how = makings(g, propagation.rules);
-  const Uses uses(g);
+  SubAxisLayouts layouts(propagation.sub_axes);
+  SpelledLayouts spelled(in.mesh);
+  const NodeFacts facts(g, propagation);
   std::list<StrategySearch> searches;
+  std::list<Tried> tried;
   std::optional<Plan> best;
   bool goes_on = true;
   for (const Freedom freedom : {Freedom::none, Freedom::roaming, Freedom::sharing}) {
-    StrategySearch& search = searches.emplace_back(propagation.sub_axes, reshards, freedom);
+    StrategySearch* const other = searches.empty() ? nullptr : &searches.front();
+    StrategySearch& search = searches.emplace_back(layouts, reshards, freedom, other);
     Preferences renewed = propagation.preferences;
     for (int k = 0; k < kMostTrials && goes_on; k++) {
-      FlatGraph h = g;
-      Trial t = place_nodes(h, in, propagation, how, uses, {&renewed, &search});
-      Plan now{std::move(t), std::move(h), renewed, &search};
+      const auto known = std::ranges::find_if(
+          tried, [&](const Tried& t) { return t.by == renewed && search.decides_as(*t.search); });
+      if (known != tried.end()) {  // the same plan again
+        if (!known->is_new) break;
+        renewed = known->renewed;
+        continue;
+      }
+      Plan now{place_nodes(g, in, propagation, facts, {&renewed, &search, &spelled}), renewed, &search,
+               &spelled};
       const bool is_first = !best, is_new = renew(renewed, now.trial, g, propagation.sub_axes);
+      tried.push_back({now.by, renewed, is_new, &search});
       if (is_first) goes_on = may_choose(g, now.trial.partition);
       if (is_first || price_of(now.trial, in.cost) < price_of(best->trial, in.cost) * (1 - 1e-9))
         best = std::move(now);
@@ -148,13 +164,12 @@ static Partition best_of_trials(FlatGraph& g, const CompileInput& in, Propagatio
       if (!is_new) break;
     }
   }
-  if (goes_on) take_detours(*best, g, in, propagation, how, uses);
+  if (goes_on) take_detours(*best, g, in, propagation, facts);
   if (in.tells_runner_ups) {  // which takes a search more for whatever moves: of the best plan alone
-    best->graph = g;
     best->trial =
-        place_nodes(best->graph, in, propagation, how, uses, {&best->by, best->search, best->detours, true});
+        place_nodes(g, in, propagation, facts, {&best->by, best->search, &spelled, best->detours, true});
   }
-  g = std::move(best->graph);
+  g.append(std::move(best->trial.tail));
   best->trial.partition.price = price_of(best->trial, in.cost);
   return std::move(best->trial.partition);
 }

@@ -17,7 +17,6 @@
 #include "compile/local_values.h"
 #include "compile/other_ways.h"
 #include "compile/scan.h"
-#include "compile/spelled_layouts.h"
 #include "compile/strict.h"
 #include "compile/used_steps.h"
 #include "graph/branches.h"
@@ -31,8 +30,8 @@ namespace {
 
 class Partitioner {
  public:
-  Partitioner(FlatGraph& g, const CompileInput& in, const Propagation& propagation,
-              const std::vector<Making>& makings, const Uses& uses, const Placing& how)
+  Partitioner(FlatGraph& g, const CompileInput& in, const Propagation& propagation, const NodeFacts& facts,
+              const Placing& how)
       : g_(g),
         in_(in),
         sub_axes_(propagation.sub_axes),
@@ -40,28 +39,27 @@ class Partitioner {
         how_(how),
         rules_(propagation.rules),
         preferences_(*how.preferences),
-        makings_(makings),
-        uses_(uses),
+        facts_(facts),
+        layouts_(search_.layouts()),
         values_(p_, in, search_.reshards()) {
     p_.of_value.assign(g.types.size(), -1);
     p_.forwards = !in.is_run;
     asked_.assign(g.types.size(), false);
     needed_.resize(g.types.size());
-    wanted_ = wanted_summands(g, preferences_);
   }
 
   Trial run() {
     for (std::size_t k = 0; k < g_.inputs.size(); k++) add_input(static_cast<int>(k));
-    const int given = static_cast<int>(g_.nodes.size());
+    const std::size_t given = g_.nodes.size(), given_values = g_.types.size();
     const auto scans = std::ranges::count_if(rules_, [](auto& r) { return r.has(Role::scan); });
     g_.nodes.reserve(g_.nodes.size() + 2 * static_cast<std::size_t>(scans));  // references stay
-    for (int i = 0; i < given; i++) visit(i);
+    for (int i = 0; i < static_cast<int>(given); i++) visit(i);
     p_.of_value.resize(g_.types.size(), -1);
     for (std::size_t k = 0; k < g_.outputs.size(); k++)
       p_.outputs.push_back(output(g_.outputs[k], preferences_.outputs[k]));
     p_ = used_steps(std::move(p_), g_);
     if (compose_boxes(p_, g_)) p_ = used_steps(std::move(p_), g_);
-    Trial t{std::move(p_), work_, {}, std::move(movers_)};
+    Trial t{std::move(p_), g_.take_tail(given, given_values), work_, {}, std::move(movers_)};
     t.decided.insert(t.decided.end(), others_.begin(), others_.end());
     for (const auto& needed : needed_) t.needed.push_back(needed.size() == 1 ? needed[0] : nullptr);
     return t;
@@ -75,7 +73,7 @@ class Partitioner {
     at(p_.of_value, v) = p_.inputs.back();
   }
 
-  Making making_of(int v) const { return at(makings_, at(g_.producer, v)); }
+  Making making_of(int v) const { return at(facts_.makings, at(g_.producer, v)); }
   bool is_anywhere(int v) const { return making_of(v) == Making::anywhere; }
 
   // Flat value v in `layout`: as it is, made there, or moved.
@@ -103,8 +101,7 @@ class Partitioner {
 
   // Where a result lies that nothing asks for elsewhere.
   const Layout* preferred(int v) {
-    return is_anywhere(v) ? to_layout(sub_axes_, at(preferences_.dims, v))
-                          : strategy_of(at(g_.producer, v)).out[0];
+    return is_anywhere(v) ? layouts_.of(at(preferences_.dims, v)) : strategy_of(at(g_.producer, v)).out[0];
   }
 
   int part_of(int v, const FlatNode& by) {
@@ -132,20 +129,20 @@ class Partitioner {
     return made_.at({v, layout});
   }
 
-  detail::RecordedLine line_of(const FlatNode& n) const { return uses_.line_of(n, g_); }
+  detail::RecordedLine line_of(const FlatNode& n) const { return facts_.uses.line_of(n, g_); }
 
   // ---- nodes
   void visit(int i) {
     const FlatNode& n = at(g_.nodes, i);
-    if (at(makings_, i) == Making::at_use) at(asked_, n.first_out) = takes_asked_only(n);
-    if (n.op->form == Form::leaf || at(makings_, i) != Making::once) return;
+    if (at(facts_.makings, i) == Making::at_use) at(asked_, n.first_out) = takes_asked_only(n);
+    if (n.op->form == Form::leaf || at(facts_.makings, i) != Making::once) return;
     if (n.op->form == Form::collective)
       throw CompileError(
           fmt::format("{} ({}:{}): a collective is only possible inside the map that binds its axis.",
                       n.op->name, n.where.file, n.where.line));
     if (n.op->form == Form::constraint) {
       const Layout* to = n.attrs->hi.empty() ? constraint_layout(n, in_.order)
-                                             : to_layout(sub_axes_, at(preferences_.dims, n.first_out));
+                                             : layouts_.of(at(preferences_.dims, n.first_out));
       at(p_.of_value, n.first_out) =
           require(n.in[0], to, {[] { return "asked for by a sharding constraint"; }, n, line_of(n), true});
       return;
@@ -228,11 +225,11 @@ class Partitioner {
 
   // An operand as the decision sees it; placements that the sub_axes cannot express are left at once.
   const Layout* expressible(int v, const FlatNode& by) {
-    if (const int node = at(g_.producer, v); at(makings_, node) == Making::at_use)
+    if (const int node = at(g_.producer, v); at(facts_.makings, node) == Making::at_use)
       return layout_of_result(at(rules_, node), *expressible(at(g_.nodes, node).in[0], by));
     int& part = at(p_.of_value, v);
     const Layout* l = at(p_.values, part).layout;
-    if (sub_axes_.can_express(*l)) return l;
+    if (layouts_.can_express(l)) return l;
     results_.try_emplace(v, part);
     part = values_.move(part, sub_axes_.nearest(*l),
                         {[] { return "its placement fits into no common mesh with the others"; }, by,
@@ -243,8 +240,9 @@ class Partitioner {
   NodeState state_of(int i) {
     const FlatNode& n = at(g_.nodes, i);
     const Rule& rule = at(rules_, i);
-    const std::vector<Linear> linear = linearities(n, g_, at(wanted_, n.first_out));
-    NodeState s{&n, &rule, {}, {}, {}};
+    const std::vector<Linear>& linear = at(facts_.linear, i);
+    NodeState s{&n, &rule, at(facts_.kinds, i), {}, {}, {}};
+    s.operands.reserve(n.in.size());
     for (std::size_t k = 0; k < n.in.size(); k++) {
       const int v = n.in[k];
       TermState t;
@@ -264,7 +262,7 @@ class Partitioner {
       TermState t;
       t.type = at(g_.types, v);
       t.factors = &rule.results[k];
-      t.layout = to_layout(sub_axes_, at(preferences_.dims, v), at(preferences_.unreduced, v), Reducer::sum);
+      t.layout = layouts_.of(at(preferences_.dims, v), at(preferences_.unreduced, v), Reducer::sum);
       t.weight = at(preferences_.closed, v) || at(preferences_.from_closed, v) ? 1.0 : 1e-3;
       s.results.push_back(std::move(t));
     }
@@ -289,13 +287,12 @@ class Partitioner {
 
   // The sub_axes of partial sums that may pass through: all joint operands carry the same, or one `each` operand carries one. Where
   // the program asks for summands they pass whoever else uses them, also beside whole operands.
-  std::vector<int> passing_sums(const NodeState& s, const FlatNode& n,
-                                const std::vector<Linear>& linear) const {
+  SubAxisList passing_sums(const NodeState& s, const FlatNode& n, const std::vector<Linear>& linear) const {
     if (is_half(n.out_types[0].dtype)) return {};  // combined in float32, rounded once
     const Layout* pending = nullptr;
     int carriers = 0, joint = 0;
     bool each = false;
-    const bool is_wanted = at(wanted_, n.first_out);
+    const bool is_wanted = at(facts_.wanted, n.first_out);
     for (std::size_t k = 0; k < s.operands.size(); k++) {
       const TermState& t = s.operands[k];
       const Linear l = linear[k];
@@ -306,14 +303,14 @@ class Partitioner {
         return {};  // a sum that is scaled later has other bits
       if (pending && t.layout->unreduced() != pending->unreduced()) return {};
       if (num_elements(n.out_types[0].shape) > num_elements(t.type.shape) ||
-          !(is_wanted || uses_.has_one(n.in[k])))
+          !(is_wanted || facts_.uses.has_one(n.in[k])))
         return {};
       pending = t.layout;
       each |= l == Linear::each;
       carriers++;
     }
     if (!pending || (each ? carriers != 1 : !is_wanted && carriers != joint)) return {};
-    std::vector<int> sub_axes;
+    SubAxisList sub_axes;
     for (SubAxis a : pending->unreduced()) sub_axes_.append(a, sub_axes);
     return sub_axes;
   }
@@ -323,7 +320,7 @@ class Partitioner {
     const Strategy* d = &search_.cheapest(s);
     if (!s.pending.empty()) {  // passing them on must not cost more than combining them here
       NodeState combined = s;
-      combined.pending.clear();
+      combined.pending = {};
       const Strategy& e = search_.cheapest(combined);
       if (e.cost + 1e-9 < d->cost) {
         d = &e;
@@ -420,7 +417,7 @@ class Partitioner {
         return !user.attrs->hi.empty() || constraint_layout(user, in_.order) == l;
       return user.op->boxes && steps > 0 && places_result(u, l, steps - 1);
     };
-    return std::ranges::any_of(at(uses_.nodes, n.first_out), places);
+    return std::ranges::any_of(at(facts_.uses.nodes, n.first_out), places);
   }
 
   bool takes_asked_only(const FlatNode& n) const {
@@ -442,9 +439,9 @@ class Partitioner {
     if (making_of(n.in[k]) != Making::once) return "";
     const Layout* now = at(p_.values, at(p_.of_value, n.in[k])).layout;
     if (!now->unreduced().empty())
-      return fmt::format("partial sums over {} must be combined before {}",
-                         axis_names(now->unreduced(), now->order(), in_.mesh), n.op->name);
-    return fmt::format("operand {} of {} is needed as {}", k, n.op->name, spelled_.of(needed));
+      return fmt::format("partial sums over {} must be combined before {}", how_.spelled->summed(now),
+                         n.op->name);
+    return fmt::format("operand {} of {} is needed as {}", k, n.op->name, how_.spelled->of(needed));
   }
 
   int output(int v, const Layout* asked) {
@@ -456,11 +453,10 @@ class Partitioner {
     const Layout* to = asked ? asked : now ? now : preferred(v);
     if (!asked && is_partial && !may_leave_partial(source, in_)) {
       const SubAxisDims& wanted = at(preferences_.dims, v);
-      to = std::ranges::all_of(wanted, std::ranges::empty) ? whole_sums(now) : to_layout(sub_axes_, wanted);
+      to = std::ranges::all_of(wanted, std::ranges::empty) ? whole_sums(now) : layouts_.of(wanted);
     }
     const auto reason = [&]() -> std::string {
-      return is_partial   ? fmt::format("partial sums over {} leave {}",
-                                        axis_names(now->unreduced(), now->order(), in_.mesh),
+      return is_partial   ? fmt::format("partial sums over {} leave {}", how_.spelled->summed(now),
                                       in_.is_run ? "a step" : "the program")
              : in_.is_run ? "the next step needs what is carried where this one found it"
                           : "asked for as a result";
@@ -477,24 +473,22 @@ class Partitioner {
   const std::vector<Rule>& rules_;
   const Preferences& preferences_;
   std::vector<bool> asked_;                         // by value: moving it is what the program asks for
-  std::vector<bool> wanted_;                        // by value: as summands, see wanted_summands()
   std::vector<std::vector<const Layout*>> needed_;  // by value: the layouts that users asked for
   double work_ = 0;                                 // price of what is computed
   std::vector<int> movers_, others_;  // nodes that had a choice: something moves for them, or nothing
   Partition p_;
-  const std::vector<Making>& makings_;  // by node
-  const Uses& uses_;
+  const NodeFacts& facts_;
+  SubAxisLayouts& layouts_;
   LocalValues values_;
   std::map<std::pair<int, const Layout*>, int> made_;  // made where they are needed
   std::map<int, int> results_;  // value -> what a result of it is, where others read it elsewhere
-  SpelledLayouts spelled_{in_.mesh};
 };
 
 }  // namespace
 
 Trial place_nodes(FlatGraph& g, const CompileInput& in, const Propagation& propagation,
-                  const std::vector<Making>& makings, const Uses& uses, const Placing& how) {
-  return Partitioner(g, in, propagation, makings, uses, how).run();
+                  const NodeFacts& facts, const Placing& how) {
+  return Partitioner(g, in, propagation, facts, how).run();
 }
 
 }  // namespace shardarray

@@ -1,13 +1,14 @@
 // One way to place all nodes of a program.
 #pragma once
-#include "compile/making.h"
+#include "compile/node_facts.h"
+#include "compile/spelled_layouts.h"
 #include "compile/strategy.h"
-#include "compile/uses.h"
 
 namespace shardarray {
 
 struct Trial {
   Partition partition;
+  GraphTail tail;   ///< of its program, behind the graph: what combines cut scans with their carries
   double work = 0;  ///< the price of what is computed
   std::vector<const Layout*>
       needed;  ///< by flat value: where all needed it that use it; null: in several places, or nowhere
@@ -17,12 +18,12 @@ struct Trial {
 struct Placing {
   const Preferences* preferences;
   StrategySearch* search;
+  SpelledLayouts* spelled;
   std::vector<int> detours = {};  ///< nodes that take the next best strategy; twice: the one behind that
   bool tells = false;             ///< notes of what moves something name the next best way
 };
-/// In the order of the program, each node by its cheapest strategy for the preferences. Cut scans append what combines them with their
-/// carries to `g`.
+/// In the order of the program, each node by its cheapest strategy for the preferences. `g` is as it was: its tail is the trial's.
 Trial place_nodes(FlatGraph& g, const CompileInput& in, const Propagation& propagation,
-                  const std::vector<Making>& makings, const Uses& uses, const Placing& how);
+                  const NodeFacts& facts, const Placing& how);
 
 }  // namespace shardarray

@@ -10,6 +10,7 @@
 
 #include "compile/compile.h"
 #include "compile/index_map.h"
+#include "compile/sub_axis_list.h"
 #include "graph/iteration.h"
 
 namespace shardarray {
@@ -35,27 +36,28 @@ struct SubAxes {
   static SubAxes of(const DeviceOrder* order, std::span<const Layout* const> layouts);
   bool can_express(const Layout& l) const;
   /// A sub-axis as sub_axis numbers. It must be expressible.
-  void append(SubAxis a, std::vector<int>& to) const;
-  AxisList axis_list(const std::vector<int>& sub_axes) const;
+  void append(SubAxis a, SubAxisList& to) const;
+  AxisList axis_list(const SubAxisList& sub_axes) const;
   /// The placement that comes closest to one that they cannot express.
   const Layout* nearest(const Layout& l) const;
   int size(int sub_axis) const { return axes[static_cast<std::size_t>(sub_axis)].size; }
 };
 
 /// One value's placement as sub_axes, dimension by dimension.
-using SubAxisDims = std::vector<std::vector<int>>;
+using SubAxisDims = SmallVector<SubAxisList, 4>;
 SubAxisDims to_sub_axes(const SubAxes& sub_axes, const Layout& l);
-const Layout* to_layout(const SubAxes& sub_axes, const SubAxisDims& dims,
-                        const std::vector<int>& unreduced = {}, Reducer r = Reducer::none);
+const Layout* to_layout(const SubAxes& sub_axes, const SubAxisDims& dims, const SubAxisList& unreduced = {},
+                        Reducer r = Reducer::none);
 
 /// Where values would like to be: leaves, constraints and requested outputs are closed, the rest grew towards them.
 struct Preferences {
-  std::vector<SubAxisDims> dims;            ///< per value
-  std::vector<std::vector<int>> unreduced;  ///< per value: the sub_axes of summands that are asked for
-  std::vector<bool> closed;                 ///< given, not preferred
+  std::vector<SubAxisDims> dims;       ///< per value
+  std::vector<SubAxisList> unreduced;  ///< per value: those of summands that are asked for
+  std::vector<bool> closed;            ///< given, not preferred
   std::vector<bool>
       from_closed;  ///< leads, elementwise, to a place that is given: the preference is as good as closed
   std::vector<const Layout*> outputs;  ///< per result of the program: where it has to be; null: it is open
+  friend bool operator==(const Preferences&, const Preferences&) = default;
 };
 struct Propagation {
   SubAxes sub_axes;         ///< of all placements that are given
@@ -66,7 +68,7 @@ Propagation propagate(const FlatGraph& g, const CompileInput& in);
 
 // ---------------------------------------------------------------- partition
 /// The sub_axes on every factor of a node.
-using Assignment = std::vector<std::vector<int>>;
+using Assignment = SmallVector<SubAxisList, 6>;
 
 struct LocalValue {
   Type type;

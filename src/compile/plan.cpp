@@ -12,6 +12,7 @@
 #include "compile/gather_sums.h"
 #include "compile/in_place.h"
 #include "compile/iterate.h"
+#include "compile/received.h"
 #include "compile/share_sums.h"
 #include "runtime/step_ranges.h"
 
@@ -93,23 +94,10 @@ static void add_transfers(ProgramCall& call, const std::string& when, Program& p
   }
 }
 
-// What devices receive stands in the order of the program's devices, whatever order a value has.
-static std::vector<Transfer> transfers_of(const Partition& p, const DeviceOrder& order) {
-  std::vector<Transfer> all = p.transfers;
-  for (const LocalStep& s : p.steps) {
-    if (s.transfer < 0) continue;
-    const DeviceOrder& own = *at(p.values, s.out[0]).layout->order();
-    const std::vector<std::int64_t>& received = at(p.transfers, s.transfer).received;
-    for (std::size_t k = 0; &own != &order && k < received.size(); k++)
-      at(at(all, s.transfer).received, order.position(own.devices()[k])) = received[k];
-  }
-  return all;
-}
-
 void plan(const Partition& p, Fusion f, const FlatGraph& g, const CompileInput& in, Compiled& out) {
   auto program = std::make_shared<Program>();
   program->order = in.order;
-  program->transfers = transfers_of(p, *in.order);
+  program->transfers = transfers_in_order(p, *in.order);
   std::vector<GroupKernel> kernels;
   timed("  kernels", [&] {
     for (const Group& group : f.groups)
@@ -117,7 +105,7 @@ void plan(const Partition& p, Fusion f, const FlatGraph& g, const CompileInput& 
   });
   if (in.target->gathers_loops) bring_together(f, kernels, p, g, in);
   lay_in_place(f, p, g, kernels);
-  Addresses addresses(p, f, in);
+  Addresses addresses(p, f, g, in);
   timed("  addresses", [&] { assign_addresses(p, f, g, kernels, in, addresses, *program, out); });
   const bool fixed_order =
       std::any_of(g.nodes.begin(), g.nodes.end(), [](const FlatNode& n) { return n.modes->reproducible; });
@@ -134,14 +122,14 @@ void plan(const Partition& p, Fusion f, const FlatGraph& g, const CompileInput& 
       const Form form =
           s.node < 0 || s.transfer >= 0 ? Form::boxes : g.nodes[static_cast<std::size_t>(s.node)].op->form;
       if (form == Form::iterate) {
-        const std::vector<Ref>& scratch = addresses.all().at(addresses.scratch_of(k)).refs;
+        const std::vector<Ref>& scratch = at(addresses.all(), addresses.scratch_of(k)).refs;
         ProgramCall call =
             make_program_call(s, at(g.nodes, s.node), p.iterations.at(s.node), scratch, addresses);
         add_transfers(call, fmt::format("{} times", call.trip), *program);
         step.body = std::move(call);
         step.flush_denormals = false;  // its lines have modes of their own
       } else if (form == Form::choose || form == Form::repeat) {
-        const std::vector<Ref>& scratch = addresses.all().at(addresses.scratch_of(k)).refs;
+        const std::vector<Ref>& scratch = at(addresses.all(), addresses.scratch_of(k)).refs;
         const CalledBranches& called = p.branches.at(s.node);
         if (form == Form::choose) {
           ProgramChoice choice = make_program_choice(s, called, scratch, addresses);

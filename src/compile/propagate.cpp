@@ -2,7 +2,6 @@
 // fixed (op priority, then topological index). Method: Shardy's basic propagation with op priorities.
 #include <algorithm>
 #include <deque>
-#include <optional>
 
 #include "base/at.h"
 #include "compile/assignment.h"
@@ -109,7 +108,7 @@ class Propagator {
     for (std::size_t k = 0; k < n.in.size(); k++) terms.push_back({n.in[k], &rule.operands[k], false});
     for (std::size_t k = 0; k < rule.results.size(); k++)
       terms.push_back({n.first_out + static_cast<int>(k), &rule.results[k], true});
-    std::vector<std::vector<std::vector<int>>> projected;
+    std::vector<Assignment> projected;
     projected.reserve(terms.size());
     for (const Term& t : terms)
       projected.push_back(project(at(preferences_.dims, t.value), *t.dims, rule, sub_axes_));
@@ -137,15 +136,14 @@ class Propagator {
     return n.op->form == Form::map && num_elements(n.out_types[0].shape) > num_elements(n.in_types[0].shape);
   }
 
-  static std::vector<int> longest_common(const std::vector<std::vector<std::vector<int>>>& projected,
-                                         std::size_t f) {
-    std::vector<int> best;
+  static SubAxisList longest_common(const std::vector<Assignment>& projected, std::size_t f) {
+    SubAxisList best;
     for (const auto& p : projected)
       if (p[f].size() > best.size()) best = p[f];
     for (const auto& p : projected) {  // "a" with "a,b" extends, "a,b" with "a,c" stops at "a"
       std::size_t same = 0;
       while (same < p[f].size() && same < best.size() && p[f][same] == best[same]) same++;
-      if (same < p[f].size() && same < best.size()) best.resize(same);
+      if (same < p[f].size() && same < best.size()) best.keep(same);
     }
     return best;
   }
@@ -155,11 +153,10 @@ class Propagator {
       for (std::size_t h = 0; h < a.size(); h++)
         if (h != f)
           for (std::size_t k = 0; k < a[f].size(); k++)
-            if (std::find(a[h].begin(), a[h].end(), a[f][k]) != a[h].end()) {
+            if (const auto* in_h = std::find(a[h].begin(), a[h].end(), a[f][k]); in_h != a[h].end()) {
               // both factors want it: neither gets it from here on
-              auto in_h = std::find(a[h].begin(), a[h].end(), a[f][k]);
-              a[h].erase(in_h, a[h].end());
-              a[f].resize(k);
+              a[h].keep(static_cast<std::size_t>(in_h - a[h].begin()));
+              a[f].keep(k);
               break;
             }
   }
@@ -167,17 +164,16 @@ class Propagator {
   bool extend(const Term& t, const Assignment& merged, const Rule& rule) {
     SubAxisDims& dims = at(preferences_.dims, t.value);
     const Shape& shape = at(g_.types, t.value).shape;
-    std::optional<SubAxisDims> next = place(merged, *t.dims, rule, shape, sub_axes_);
-    if (!next) return false;
+    SubAxisDims next;
+    if (!place(merged, *t.dims, rule, shape, sub_axes_, next)) return false;
     bool grew = false;
     for (std::size_t d = 0; d < dims.size(); d++) {
-      const std::vector<int>& want = (*next)[d];
+      const SubAxisList& want = next[d];
       if (want.size() <= dims[d].size() || !std::equal(dims[d].begin(), dims[d].end(), want.begin()))
         continue;
-      std::vector<int> fresh(want.begin() + static_cast<std::ptrdiff_t>(dims[d].size()), want.end());
-      const bool taken = std::any_of(fresh.begin(), fresh.end(), [&](int sub_axis) {
+      const bool taken = std::any_of(want.begin() + dims[d].size(), want.end(), [&](int sub_axis) {
         return std::any_of(dims.begin(), dims.end(),
-                           [&](const auto& o) { return std::find(o.begin(), o.end(), sub_axis) != o.end(); });
+                           [&](const SubAxisList& o) { return o.contains(sub_axis); });
       });
       if (taken || shape[d] <= 1 || (!at(fixed_, t.value).empty() && at(fixed_, t.value)[d])) continue;
       dims[d] = want;

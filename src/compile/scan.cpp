@@ -5,6 +5,7 @@
 #include "base/at.h"
 #include "base/ceil_div.h"
 #include "base/sizes.h"
+#include "compile/received.h"
 #include "ops/record.h"
 
 namespace shardarray {
@@ -28,13 +29,15 @@ Transfer carry_transfer(const FlatNode& n, const Layout& in, std::size_t dim) {
   totals[dim] = std::max<std::int64_t>(tiles - 1, 0);
   t.bytes = bytes_of({totals, t.dtype, false});
   const bool reverse = n.attrs->step[0] < 0;
+  std::vector<std::int64_t> received;
   for (int p = 0; p < in.order()->size(); p++) {
     Shape slice = tile_of(in, n.in_types[0].shape, p).size;
     const std::int64_t index = in.tile_index(static_cast<int>(dim), p);
     const std::int64_t in_front = slice[dim] == 0 ? 0 : reverse ? tiles - 1 - index : index;
     slice.erase(dim);
-    t.received.push_back(mul_sizes(in_front, bytes_of({slice, t.dtype, false})));
+    received.push_back(mul_sizes(in_front, bytes_of({slice, t.dtype, false})));
   }
+  set_received(t, std::move(received));
   return t;
 }
 

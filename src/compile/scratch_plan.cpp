@@ -9,13 +9,13 @@
 
 namespace shardarray {
 
-ScratchPlan::ScratchPlan(std::map<int, Memory>& memories, const Lives& temporary, std::size_t devices,
+ScratchPlan::ScratchPlan(std::vector<Memory>& memories, const Lives& temporary, std::size_t devices,
                          std::uint64_t alignment)
     : memories_(memories), alignment_(alignment), kind_(devices, 0) {
   constexpr std::int64_t not_there = -1;
   std::vector<std::int64_t> bytes(devices);
   for (const auto& [m, life] : temporary) {
-    const Memory& memory = memories.at(m);
+    const Memory& memory = at(memories, m);
     std::ranges::fill(bytes, not_there);
     for (std::size_t i = 0; i < memory.device.size(); i++)
       at(bytes, memory.device[i]) = static_cast<std::int64_t>(memory.bytes[i]);
@@ -40,7 +40,7 @@ std::vector<std::uint64_t> ScratchPlan::place(const Lives& temporary) {
   for (const auto& [m, life] : temporary) in_turn.emplace_back(life, m);
   std::ranges::stable_sort(in_turn, {}, [](const auto& x) { return x.first.first; });
   for (const auto& [life, m] : in_turn) {
-    Memory& memory = memories_.at(m);
+    Memory& memory = at(memories_, m);
     each_kind(memory, [&, life = life](std::size_t kind, std::size_t i) {
       const std::uint64_t bytes = (memory.bytes[i] + alignment_ - 1) / alignment_ * alignment_;
       offsets[kind] = spaces[kind].place(bytes, life.first, life.last);
@@ -60,7 +60,7 @@ std::vector<std::uint64_t> ScratchPlan::place(const Lives& temporary) {
 std::vector<std::uint64_t> ScratchPlan::held(const Lives& temporary, std::size_t groups) const {
   std::vector<std::vector<std::pair<std::size_t, std::int64_t>>> changes(groups + 1);  // kind, bytes
   for (const auto& [m, life] : temporary) {
-    const Memory& memory = memories_.at(m);
+    const Memory& memory = at(memories_, m);
     each_kind(memory, [&, life = life](std::size_t kind, std::size_t i) {
       const auto bytes = static_cast<std::int64_t>(memory.bytes[i]);
       at(changes, life.first).emplace_back(kind, bytes);

@@ -17,7 +17,7 @@ using Lives = std::map<int, Life>;
 
 class ScratchPlan {
  public:
-  ScratchPlan(std::map<int, Memory>& memories, const Lives& temporary, std::size_t devices,
+  ScratchPlan(std::vector<Memory>& memories, const Lives& temporary, std::size_t devices,
               std::uint64_t alignment);
   /// Gives addresses to some of these memories. Bytes of the arenas, by device.
   std::vector<std::uint64_t> place(const Lives& temporary);
@@ -28,7 +28,7 @@ class ScratchPlan {
   // f(kind, number of the instance) of one device of each kind that holds the memory.
   template <class F> void each_kind(const Memory& memory, const F& f) const;
 
-  std::map<int, Memory>& memories_;
+  std::vector<Memory>& memories_;
   const std::uint64_t alignment_;
   std::vector<std::size_t> kind_;  // by device
   std::vector<int> devices_;       // by kind: the first one

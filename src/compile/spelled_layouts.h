@@ -15,10 +15,16 @@ class SpelledLayouts {
     if (fresh) it->second = spec_text(*l, mesh_);
     return it->second;
   }
+  /// The axes that its partial sums are along.
+  const std::string& summed(const Layout* l) {
+    const auto [it, fresh] = summed_.try_emplace(l);
+    if (fresh) it->second = axis_names(l->unreduced(), l->order(), mesh_);
+    return it->second;
+  }
 
  private:
   const Mesh* mesh_;
-  std::unordered_map<const Layout*, std::string> known_;
+  std::unordered_map<const Layout*, std::string> known_, summed_;
 };
 
 }  // namespace shardarray

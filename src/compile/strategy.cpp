@@ -12,7 +12,7 @@ static constexpr double kNowhere = std::numeric_limits<double>::infinity();
 
 Assignment StrategySearch::merged(const NodeState& s) const {
   Assignment a(s.rule->factors.size());
-  std::vector<int> used = s.pending;
+  SubAxisList used = s.pending;
   // What is there is extended, up to an sub_axis that another factor holds.
   auto join = [&](const TermState& t) {
     const Assignment p = project(to_sub_axes(sub_axes_, *t.layout), *t.factors, *s.rule, sub_axes_);
@@ -20,8 +20,7 @@ Assignment StrategySearch::merged(const NodeState& s) const {
       if (s.rule->factors[f].role == Role::whole || p[f].size() < a[f].size() ||
           !std::equal(a[f].begin(), a[f].end(), p[f].begin()))
         continue;
-      for (std::size_t k = a[f].size();
-           k < p[f].size() && std::find(used.begin(), used.end(), p[f][k]) == used.end(); k++) {
+      for (std::size_t k = a[f].size(); k < p[f].size() && !used.contains(p[f][k]); k++) {
         a[f].push_back(p[f][k]);
         used.push_back(p[f][k]);
       }
@@ -40,19 +39,28 @@ Assignment StrategySearch::merged(const NodeState& s) const {
 
 const Strategy& StrategySearch::cheapest(const NodeState& s) {
   auto [it, fresh] = known_.try_emplace(key_of(s));
-  if (fresh) it->second = search(s);
-  return it->second;
+  if (fresh) it->second = {s, search(s)};
+  return it->second.strategy;
+}
+
+bool StrategySearch::decides_as(const StrategySearch& other) {
+  return std::ranges::all_of(other.known_, [&](const auto& known) {
+    const auto& [state, strategy] = known.second;
+    const Strategy& mine = cheapest(state);
+    return mine.assignment == strategy.assignment && mine.in == strategy.in && mine.out == strategy.out;
+  });
 }
 
 Strategy StrategySearch::search(const NodeState& s) {
-  NodePrice price(s, sub_axes_, reshards_);
+  NodePrice price(s, layouts_, reshards_);
+  if (other_ && !Dealing(price, s, sub_axes_, freedom_).is_freer()) return other_->cheapest(s);
   Strategy best = search(s, price);
   return best.cost == kNowhere ? price.uncut() : best;
 }
 
 std::optional<Strategy> StrategySearch::next(const NodeState& s,
                                              const std::vector<std::vector<const Layout*>>& but) {
-  NodePrice price(s, sub_axes_, reshards_);
+  NodePrice price(s, layouts_, reshards_);
   price.leave_out(but);
   Strategy best = search(s, price);
   if (best.cost == kNowhere) return {};
@@ -75,13 +83,14 @@ const Strategy& StrategySearch::behind(const NodeState& s, const Strategy& d, st
 Strategy StrategySearch::search(const NodeState& s, NodePrice& price) const {
   Strategy best;
   best.cost = kNowhere;
-  price.consider(merged(s), kNowhere, best);
+  const Assignment there = merged(s);
+  price.consider(there, price.work(there), kNowhere, best);
   const bool at_preference = best.cost != kNowhere && best.cost <= price.work(best.assignment);
   if (!at_preference && (s.node->modes->policy != Policy::follow || best.cost == kNowhere)) {
     Dealing dealing(price, s, sub_axes_, freedom_);
     dealing.deal(dealing.present(), kNowhere, best);
     // Idle axes may save work or memory that a device does not have; work is not worth bytes.
-    if (const std::vector<int> all = dealing.present_and_idle(); all.size() > dealing.present().size())
+    if (const SubAxisList all = dealing.present_and_idle(); all.size() > dealing.present().size())
       dealing.deal(all, best.peak > 0 ? kNowhere : best.moved, best);
   }
   return best;

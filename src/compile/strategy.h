@@ -6,6 +6,8 @@
 
 #include "compile/assignment.h"
 #include "compile/reshards.h"
+#include "compile/state_key.h"
+#include "compile/sub_axis_layouts.h"
 
 namespace shardarray {
 
@@ -32,21 +34,18 @@ struct TermState {
 struct NodeState {
   const FlatNode* node = nullptr;
   const Rule* rule = nullptr;
+  int kind = -1;  ///< see NodeFacts
   std::vector<TermState> operands, results;
-  std::vector<int> pending;  ///< sub_axes of partial sums that pass through (empty: they are combined first)
-  bool is_asked = false;     ///< a collective's operand: it is combined as the program says
+  SubAxisList pending;    ///< of partial sums that pass through (empty: they are combined first)
+  bool is_asked = false;  ///< a collective's operand: it is combined as the program says
 };
 
-/// All that a decision depends on: layers of a network that look alike are decided once.
-using StateKey = std::vector<std::int64_t>;
-struct StateHash {
-  std::size_t operator()(const StateKey& key) const;
-};
+/// Layers of a network that look alike are decided once.
 StateKey key_of(const NodeState& s);
 
 struct Strategy {
   Assignment assignment;
-  std::vector<int> pending;            ///< passed through
+  SubAxisList pending;                 ///< passed through
   std::vector<const Layout*> in, out;  ///< layouts that follow
   double cost = 0;
   double moved = 0;  ///< the part of the cost that is transfers
@@ -66,9 +65,17 @@ enum class Freedom : std::uint8_t {
 
 class StrategySearch {
  public:
-  StrategySearch(const SubAxes& sub_axes, Reshards& reshards, Freedom freedom)
-      : sub_axes_(sub_axes), reshards_(reshards), freedom_(freedom) {}
+  /// `other`: one with Freedom::none, where this is not.
+  StrategySearch(SubAxisLayouts& layouts, Reshards& reshards, Freedom freedom, StrategySearch* other)
+      : layouts_(layouts),
+        sub_axes_(layouts.sub_axes()),
+        reshards_(reshards),
+        freedom_(freedom),
+        other_(other) {}
   const Strategy& cheapest(const NodeState& s);
+  /// Whether it decides all that `other` has decided the same way.
+  bool decides_as(const StrategySearch& other);
+  SubAxisLayouts& layouts() { return layouts_; }
   Reshards& reshards() { return reshards_; }
   /// The cheapest one whose operands lie in none of these ways; none where there is no other.
   std::optional<Strategy> next(const NodeState& s, const std::vector<std::vector<const Layout*>>& but);
@@ -82,10 +89,16 @@ class StrategySearch {
   // Where its operands are already, without a search.
   Assignment merged(const NodeState& s) const;
 
+  SubAxisLayouts& layouts_;
   const SubAxes& sub_axes_;
   Reshards& reshards_;
   Freedom freedom_;
-  std::unordered_map<StateKey, Strategy, StateHash> known_;
+  StrategySearch* other_;
+  struct Decided {
+    NodeState state;
+    Strategy strategy;
+  };
+  std::unordered_map<StateKey, Decided, StateHash> known_;
   std::unordered_map<StateKey, std::deque<Strategy>, StateHash> behind_;
 };
 

@@ -35,7 +35,7 @@ SubAxes SubAxes::of(const DeviceOrder* order, std::span<const Layout* const> lay
   return sub_axes;
 }
 
-void SubAxes::append(SubAxis a, std::vector<int>& to) const {
+void SubAxes::append(SubAxis a, SubAxisList& to) const {
   for (std::size_t k = 0; k < axes.size(); k++)
     if (axes[k].pre >= a.pre && axes[k].pre < a.pre * a.size) to.push_back(static_cast<int>(k));
 }
@@ -52,7 +52,7 @@ bool SubAxes::can_express(const Layout& l) const {
   return fits(l.unreduced()) && std::all_of(l.dims().begin(), l.dims().end(), fits);
 }
 
-AxisList SubAxes::axis_list(const std::vector<int>& numbers) const {
+AxisList SubAxes::axis_list(const SubAxisList& numbers) const {
   AxisList list;
   for (int k : numbers) list.push_back(axes[static_cast<std::size_t>(k)]);
   return list;
@@ -65,7 +65,7 @@ SubAxisDims to_sub_axes(const SubAxes& sub_axes, const Layout& l) {
   return dims;
 }
 
-const Layout* to_layout(const SubAxes& sub_axes, const SubAxisDims& dims, const std::vector<int>& unreduced,
+const Layout* to_layout(const SubAxes& sub_axes, const SubAxisDims& dims, const SubAxisList& unreduced,
                         Reducer r) {
   std::vector<AxisList> lists;
   for (const auto& d : dims) lists.push_back(sub_axes.axis_list(d));

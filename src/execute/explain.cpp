@@ -11,6 +11,7 @@
 #include "base/duration_text.h"
 #include "base/sizes.h"
 #include "compile/passes.h"
+#include "compile/spelled_layouts.h"
 #include "execute/held_memory.h"
 #include "execute/jit.h"
 #include "execute/machine_times.h"
@@ -106,16 +107,12 @@ namespace core {
 
 static std::string value_lines(const Compiled& c, const Mesh* mesh) {
   std::string text;
+  SpelledLayouts spelled(mesh);
   for (std::size_t k = 0; k < c.values.size(); k++) {
     const PlacedValue& v = c.values[k];
-    std::string dims;
-    for (int d = 0; d < v.layout->rank(); d++)
-      dims += fmt::format("{}{}", d ? ", " : "",
-                          axis_names(v.layout->dims()[static_cast<std::size_t>(d)], v.layout->order(), mesh));
-    const std::string pending = v.layout->unreduced().empty()
-                                    ? ""
-                                    : " U" + axis_names(v.layout->unreduced(), v.layout->order(), mesh);
-    text += fmt::format("  %{:<4} {:<16} [{}]{}  {}{}{}{}\n", k, to_string(v.type), dims, pending, v.op,
+    text += fmt::format("  %{:<4} {:<16} {}{}{}  {}{}{}{}\n", k, to_string(v.type), spelled.of(v.layout),
+                        v.layout->unreduced().empty() ? "" : " U",
+                        v.layout->unreduced().empty() ? "" : spelled.summed(v.layout), v.op,
                         v.note.empty() ? "" : ", ", v.note,
                         v.where.line ? "   " + short_place(place(v.where)) : "");
   }

@@ -19,6 +19,26 @@ int FlatGraph::add(const Op* op, AttrsRef attrs, std::vector<int> in, std::vecto
   return nodes.back().first_out;
 }
 
+template <class T> static std::vector<T> take_behind(std::vector<T>& v, std::size_t count) {
+  const auto first = v.begin() + static_cast<std::ptrdiff_t>(count);
+  std::vector<T> taken(std::make_move_iterator(first), std::make_move_iterator(v.end()));
+  v.erase(first, v.end());
+  return taken;
+}
+GraphTail FlatGraph::take_tail(std::size_t node_count, std::size_t value_count) {
+  return {take_behind(nodes, node_count), take_behind(types, value_count),
+          take_behind(producer, value_count)};
+}
+
+void FlatGraph::append(GraphTail tail) {
+  const auto append = [](auto& v, auto& more) {
+    v.insert(v.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+  };
+  append(nodes, tail.nodes);
+  append(types, tail.types);
+  append(producer, tail.producer);
+}
+
 std::string FlatGraph::to_string() const {
   std::string text;
   for (const FlatNode& n : nodes) {

@@ -24,6 +24,13 @@ struct FlatNode {
   }
 };
 
+/// Nodes that were appended to a graph, and their values.
+struct GraphTail {
+  std::vector<FlatNode> nodes;
+  std::vector<Type> types;
+  std::vector<int> producer;
+};
+
 struct FlatGraph {
   std::vector<FlatNode> nodes;
   std::vector<Type> types;    ///< of every value
@@ -34,6 +41,10 @@ struct FlatGraph {
   /// Appends a node and its output values; returns the first of them.
   int add(const Op* op, AttrsRef attrs, std::vector<int> in, std::vector<Type> out,
           detail::RecordedLine where, const Modes* modes);
+  /// Takes off what stands behind so many nodes and values.
+  GraphTail take_tail(std::size_t node_count, std::size_t value_count);
+  /// Appends what was taken off.
+  void append(GraphTail tail);
   /// One value a line: `%3 f32[8,4] = add %1 %2   file.cpp:12`.
   std::string to_string() const;
 };

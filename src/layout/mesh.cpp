@@ -108,6 +108,12 @@ std::vector<std::pair<std::string, std::int64_t>> Mesh::shape() const {
   return out;
 }
 
+const OrderRef& order_of(const Mesh& mesh) {
+  const Mesh::State& s = mesh.state();
+  std::call_once(s.order_once, [&] { s.order = DeviceOrder::shared(s.grid.devices); });
+  return s.order;
+}
+
 std::int64_t Mesh::size() const { return static_cast<std::int64_t>(state_->grid.devices.size()); }
 const std::vector<Device>& Mesh::devices() const { return state_->grid.devices; }
 

@@ -30,7 +30,11 @@ struct Mesh::State {
   DeviceGrid grid;
   std::vector<std::string> names;
   SpelledOnce spelling;
+  mutable std::once_flag order_once;
+  mutable OrderRef order;  // see order_of()
 };
+/// Of the mesh's devices, as long as it lives.
+const OrderRef& order_of(const Mesh& mesh);
 
 /// A mesh and a spec.
 struct NamedSpelling {

@@ -27,8 +27,7 @@ struct AxisPart {
 // Every mesh axis as sub-axes of `order`; nothing when the mesh is on other devices or does not factor over
 // the order.
 std::optional<std::vector<AxisPart>> mesh_parts(const Mesh& mesh, const DeviceOrder* order) {
-  const OrderRef mesh_order =
-      mesh.devices() == order->devices() ? order->ref() : DeviceOrder::shared(mesh.devices());
+  const OrderRef& mesh_order = order_of(mesh);
   if (mesh_order->sorted() != order->sorted()) return std::nullopt;
   std::vector<AxisList> axes;
   std::int32_t pre = 1;
@@ -90,7 +89,7 @@ std::optional<std::vector<std::string>> names_of(const AxisList& axes, const Dev
 
 // In the mesh's own device order where that can express the layout; `order` holds it.
 const Layout& on_mesh(const Layout& layout, const Mesh* mesh, OrderRef& order) {
-  order = mesh ? DeviceOrder::shared(mesh->devices()) : nullptr;
+  order = mesh ? order_of(*mesh) : nullptr;
   const Layout* const there = mesh ? in_order(&layout, order.get()) : nullptr;
   return there ? *there : layout;
 }

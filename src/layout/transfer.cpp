@@ -129,22 +129,20 @@ TransferCost transfer_cost(const Layout& from, const Layout& to, const Shape& sh
 }
 
 std::vector<std::int64_t> received_of_each(const Layout& from, const Layout& to, const Shape& shape,
-                                           std::int64_t itemsize) {
+                                           std::int64_t itemsize, TransferKind kind) {
   const AxisList reduced = reduced_axes(from, to);
-  const TransferCost cost = transfer_cost(from, to, shape, itemsize);
   std::vector<std::int64_t> each;
   if (reduced.empty()) {
     if (lack_alike(from, to, shape)) return {};
     each = missing_of_each(from, to, shape);
     for (std::int64_t& n : each) n *= itemsize;
-  } else if (cost.kind != TransferKind::exchange) {
+  } else if (kind != TransferKind::exchange) {
     if (lack_alike(from, from, shape)) return {};
-    const std::int64_t g = product(reduced), ways = cost.kind == TransferKind::all_reduce ? 2 : 1;
+    const std::int64_t g = product(reduced), ways = kind == TransferKind::all_reduce ? 2 : 1;
     for (const Box& held : all_tiles(from, shape))
       each.push_back(ceil_div(mul_sizes(ways * (g - 1), held.elements() * itemsize), g));
   }
-  const bool all_same = std::ranges::all_of(each, [&](std::int64_t n) { return n == cost.bytes; });
-  return all_same ? std::vector<std::int64_t>() : each;
+  return each;
 }
 
 // Elements that somebody wants who has a summand of them.

@@ -39,9 +39,9 @@ struct TransferCost {
 /// all_reduce plus those of the rest.
 TransferCost transfer_cost(const Layout& from, const Layout& to, const Shape& shape, std::int64_t itemsize);
 
-/// What each position receives in that step; empty: all the same.
+/// What each position receives in that step, which is of this kind; empty: all the same.
 std::vector<std::int64_t> received_of_each(const Layout& from, const Layout& to, const Shape& shape,
-                                           std::int64_t itemsize);
+                                           std::int64_t itemsize, TransferKind kind);
 /// A bound of what the busiest device receives on any way from `from`, of which there is no other copy, to `to`; 0: not known, as where
 /// summands stay or are made, or sums are of tiles of several sizes. What it lacks, where nothing is reduced. Of an element with g
 /// summands that c devices want, g - 1 have to go elsewhere before one device has the sum, and c - 1 others have to get that, one more

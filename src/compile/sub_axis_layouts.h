@@ -1,0 +1,26 @@
+// Layouts of placements by sub-axes, each looked for once in a compilation.
+#pragma once
+#include <string>
+#include <unordered_map>
+
+#include "compile/passes.h"
+
+namespace shardarray {
+
+class SubAxisLayouts {
+ public:
+  explicit SubAxisLayouts(const SubAxes& sub_axes) : sub_axes_(sub_axes) {}
+  const SubAxes& sub_axes() const { return sub_axes_; }
+  /// `summed`: of partial sums; without any `reducer` counts nothing.
+  const Layout* of(const SubAxisDims& dims, const SubAxisList& summed = {}, Reducer reducer = Reducer::none);
+  /// See SubAxes.
+  bool can_express(const Layout* l);
+
+ private:
+  const SubAxes& sub_axes_;
+  std::string key_;
+  std::unordered_map<std::string, const Layout*> made_;
+  std::unordered_map<const Layout*, bool> expressible_;
+};
+
+}  // namespace shardarray
