@@ -15,18 +15,30 @@ std::string ratio(std::int64_t bytes, std::int64_t to) {
                      : fmt::format("{:.4g}", static_cast<double>(bytes) / static_cast<double>(to));
 }
 
+// The least that the moves of a plan can take, and of how many of them it is known; of others their bytes.
+std::string limit_of(const known_plans::sa::Explanation& e) {
+  double least = 0;
+  std::size_t known = 0;
+  for (const auto& t : e.transfers()) {
+    least += static_cast<double>(t.bytes_per_device) / (t.gap > 0 ? t.gap : 1);
+    known += t.gap > 0;
+  }
+  return fmt::format("{:.0f}, {} of {}", least, known, e.transfers().size());
+}
+
 void print_programs(const std::string& only, bool explained) {
   const auto mesh = known_plans::sa::make_mesh({{"x", 4}, {"y", 2}});
   fmt::print(
-      "| program | bytes | best known | / best | XLA | / XLA | transfers | where more than the best known: "
-      "why |\n"
-      "|--|--|--|--|--|--|--|--|\n");
+      "| program | bytes | best known | / best | XLA | / XLA | transfers | least of these moves, known of | "
+      "where more than the best known: why |\n"
+      "|--|--|--|--|--|--|--|--|--|\n");
   for (const known_plans::KnownPlan& k : known_plans::known_plans()) {
     if (k.name.find(only) == std::string::npos) continue;
     const auto e = known_plans::plan_of(k, mesh);
     const auto bytes = known_plans::bytes_of(e);
-    fmt::print("| {} | {} | {} | {} | {} | {} | {} | {} |\n", k.name, bytes, k.best, ratio(bytes, k.best),
-               k.xla, ratio(bytes, k.xla), e.transfers().size(), bytes > k.best ? k.because : "");
+    fmt::print("| {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", k.name, bytes, k.best,
+               ratio(bytes, k.best), k.xla, ratio(bytes, k.xla), e.transfers().size(), limit_of(e),
+               bytes > k.best ? k.because : "");
     if (explained) fmt::print("\n{}\n", e.to_string());
   }
 }

@@ -242,8 +242,10 @@ TEST_CASE("plan checks: what does not fit is refused with what is large and what
 }
 
 TEST_CASE("plan lock: JSON has what explain has") {
-  const auto j =
-      nlohmann::json::parse(sa::plan_json(plan({transfer("all_reduce", 56, "step.cpp:12")}, false)));
+  sa::TransferInfo sum = transfer("all_reduce", 56, "step.cpp:12");
+  sum.received = {56, 40};
+  const auto j = nlohmann::json::parse(sa::plan_json(plan({sum}, false)));
+  CHECK(j["received_bytes_per_device"] == 56);
   CHECK(j["peak_bytes_per_device"] == 100);
   CHECK(j["flops"] == 7);
   CHECK(j["steps_per_device"] == 0);
@@ -255,6 +257,7 @@ TEST_CASE("plan lock: JSON has what explain has") {
   CHECK(t["op"] == "sum");
   CHECK(t["source"] == "step.cpp:12");
   CHECK(t["bytes_per_device"] == 56);
+  CHECK(t["received"] == nlohmann::json::array({56, 40}));
   CHECK(t["gap"] == 1.25);
   CHECK(t["moved_bytes"] == 168);
   CHECK(t["shape"] == nlohmann::json::array({8, 4}));

@@ -172,6 +172,8 @@ TEST_CASE("tune: models are trees, and layers of one shape change together") {
   CHECK(t.choices()[0].received_bytes_per_device == 0);
   CHECK(t.shardings().at("[1]") == sa::Sharding(sa::NamedSharding(m, P("x"))));
   CHECK(t.shardings().contains("[0].layers[3].weight"));
+  CHECK(t.choices()[0].results == std::vector<std::string>{"f32[8192@x,64]"});
+  CHECK(t.report().ends_with("\nand its results\n  f32[8192@x,64]\n"));
 }
 
 TEST_CASE("tune: what is refused") {

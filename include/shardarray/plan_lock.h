@@ -48,8 +48,9 @@ SHARDARRAY_API void require_reuse(const Explanation& plan, Where w = Where::here
 SHARDARRAY_API void require_memory(const Explanation& plan, std::int64_t bytes_per_device,
                                    Where w = Where::here());
 
-/// The plan as JSON: `steps_per_device`, `flops`, `peak_bytes_per_device`, `results`, and `transfers`, `largest` and `donations`, lists of
-/// objects with the members of TransferInfo, BufferInfo and DonationInfo; shapes are lists, dtypes names such as `float32`.
+/// The plan as JSON: the numbers of an Explanation by their names, such as `flops`, `peak_bytes_per_device` and
+/// `received_bytes_per_device`, `results`, and `transfers`, `largest` and `donations`, lists of objects with the members of TransferInfo,
+/// BufferInfo and DonationInfo; shapes are lists, dtypes names such as `float32`.
 [[nodiscard]] SHARDARRAY_API std::string plan_json(const Explanation& plan);
 
 }  // namespace shardarray

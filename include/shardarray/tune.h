@@ -32,11 +32,12 @@ struct TuneOptions {
 
 /// A choice of shardings for all arrays of the arguments.
 struct SHARDARRAY_API TunedChoice {
-  std::vector<NamedSharding> shardings;  ///< in the order of the arrays
-  double at_least = 0;                   ///< predicted seconds if transfers hide behind steps,
-  double predicted = 0;                  ///< and if they follow each other: what choices are ranked by
-  double measured = 0;                   ///< seconds in the median; 0: not run
-  double spread = 0;                     ///< median absolute deviation of those, as a part of it
+  std::vector<NamedSharding> shardings;   ///< in the order of the arrays
+  std::vector<std::string> results = {};  ///< where the results then lie, see Explanation::results()
+  double at_least = 0;                    ///< predicted seconds if transfers hide behind steps,
+  double predicted = 0;                   ///< and if they follow each other: what choices are ranked by
+  double measured = 0;                    ///< seconds in the median; 0: not run
+  double spread = 0;                      ///< median absolute deviation of those, as a part of it
   std::int64_t received_bytes_per_device = 0;
   std::int64_t peak_bytes_per_device = 0;
 };
@@ -146,7 +147,8 @@ struct tune_fn {
 
 /// `tune(f, options, args...)`, `tune(f, args...)`: the shardings of all arrays of the arguments under which the call f(args...) is predicted to be fastest,
 /// or, where some are run, is. f is a function or what jit gave. Arguments may lie anywhere, or have no values (shape_dtype_struct);
-/// then, or where the devices of the mesh are described, nothing is run. Nothing is donated. Where results lie is what the library then picks.
+/// then, or where the devices of the mesh are described, nothing is run. Nothing is donated. Results lie where they are cheapest to leave:
+/// the report names the places. What is asked for in f (filter_shard, out_shardings of jit) stays.
 ///
 /// Tried are: of every axis of the mesh, to cut the dimensions of one size in all arrays (a batch, a width); then from the best of those
 /// on, changes of one array, or of all arrays of one shape, as long as they help. Dimensions are cut in equal parts only. Not all choices

@@ -158,6 +158,7 @@ class Tuning {
       return &known_.emplace(c, std::move(t)).first->second;
     }
     const Explanation& e = *planned;
+    t.choice.results = e.results();
     t.choice.received_bytes_per_device = e.received_bytes_per_device();
     t.choice.peak_bytes_per_device = e.peak_bytes_per_device;
     t.choice.at_least = std::max(e.compute_seconds, e.transfer_seconds);
@@ -346,6 +347,8 @@ std::string Tuned::report() const {
   text += "the first choice\n";
   for (std::size_t i = 0; i < paths_.size(); i++)
     text += fmt::format("  {} {}: {}\n", paths_[i], types_[i], spec_of(choices_[0].shardings[i]));
+  text += "and its results\n";
+  for (const std::string& type : choices_[0].results) text += fmt::format("  {}\n", type);
   return text;
 }
 
