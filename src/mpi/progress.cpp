@@ -377,6 +377,9 @@ void Progress::need_peers() {
     const Peer& peer = peers_[static_cast<std::size_t>(p)];
     if (!peer.has_ended || (peer.ours.empty() && !gathers)) continue;
     std::string where;
+    if (!peer.ours.empty() && peer.ours.begin()->second->marks.size() > 1)
+      where = fmt::format(" It is needed for a program that begins with {}.",
+                          peer.ours.begin()->second->marks[1].text);
     for (const Box& b : waiting_)
       if (b.parcel.peer == p) where = " It is needed for " + described(b) + ".";
     fail_all(fmt::format(

@@ -473,6 +473,7 @@ int main(int argc, char** argv) {
     if (word == "restore_first") return restore_first();
     if (word == "save_damaged") return save_damaged();
     if (word == "restore_damaged") return restore_damaged();
+    if (word == "restore_other_model") return restore_other_model();
     if (word == "gather_much") return gather_much();
     if (word == "fork") return fork_a_child();
     if (word == "works_on") return works_on();

@@ -136,6 +136,11 @@ inline int restore_damaged() {
   (void)sa::checkpoints::restore(std::string(test_folder()) + "/damaged", restorable(0, 1 << 16));
   return 0;
 }
+inline int restore_other_model() {
+  const std::string folder = std::string(test_folder()) + "/damaged";
+  (void)sa::checkpoints::restore(folder, std::pair(restorable(0, 1 << 16), sa::zeros({3})));
+  return 0;
+}
 inline int restore_other_step() {
   (void)sa::checkpoints::restore(own_folder(0), restorable(0), {.step = 1 + sa::process_index()});
   return 0;
