@@ -1,6 +1,7 @@
 // explain() of transfers between layouts makes no pieces: what it says that they copy is what a run copies.
 #include <doctest/doctest.h>
 
+#include "explained_numbers.h"
 #include "op_data.h"
 #include "platform_programs.h"
 #include "shardarray/shardarray.h"
@@ -20,12 +21,15 @@ using Moved = std::vector<std::tuple<std::string, std::int64_t, std::int64_t>>;
 /// Kind, bytes of the busiest device, bytes that are copied.
 template <class F, class... A> void check_same(const F& f, const A&... args) {
   const auto j = sa::jit(f);
+  const sa::Explanation said = sa::explain(j, args...);
+  const program_test::Prepared p = program_test::prepare(j, args...);
   Moved told, run;
-  for (const sa::TransferInfo& t : sa::explain(j, args...).transfers())
+  for (const sa::TransferInfo& t : said.transfers())
     told.emplace_back(t.kind, t.bytes_per_device, t.moved_bytes);
-  for (const sa::Transfer& t : program_test::prepare(j, args...).program().transfers)
+  for (const sa::Transfer& t : p.program().transfers)
     run.emplace_back(sa::name(t.kind), t.bytes, t.moved_bytes);
   CHECK(told == run);
+  CHECK(not_so(said, p.loaded->compiled) == "");
 }
 
 }  // namespace
@@ -61,6 +65,41 @@ TEST_CASE("explain: what is copied between all kinds of placements is what a run
           check_same([](const Array& v) { return sa::flip(sa::roll(v, 1, 0), 0) + sa::cumsum(v, 0); }, x);
         }
     }
+  }
+  sa::set_share_replicas(true);
+}
+
+TEST_CASE(
+    "explain: steps, memory and time are those of the busiest device, also where the first one has less to "
+    "do") {
+  sa::set_cpu_device_count(8);
+  const sa::Mesh mesh = sa::make_mesh({{"x", 8}});
+  const auto rows = [&](const sa::Shape& shape) {
+    return sa::device_put(numbers(shape), sa::NamedSharding(mesh, P("x")));
+  };
+  for (const bool shared : {true, false}) {
+    sa::set_share_replicas(shared);
+    // One device sends to itself, the others get zeros.
+    for (const int to : {0, 1, 7})
+      check_same(sa::pmap(
+                     [=](const Array& v) {
+                       return sa::ppermute(v, "i", {{to, to}}) + 1;
+                     },
+                     {.axis_name = "i"}),
+                 rows({8, 40}));
+    // What all devices share lies on the first one alone: the blocks of the others fit otherwise.
+    const Array r = numbers({8}), a = rows({8, 640}), b = rows({8, 640}), c = rows({8, 704});
+    check_same(
+        [](const Array& v, const Array& x, const Array& y, const Array& z) {
+          const Array first = sa::sort(v), second = sa::sort(x), third = sa::sort(y);
+          const Array s = sa::sum(second * first[0]), fourth = sa::sort(z);
+          return s + sa::sum(third) + sa::sum(fourth);
+        },
+        r, a, b, c);
+    // Sums, gathers and pads that need nothing of others.
+    check_same([](const Array& v) { return sa::pad(sa::flip(v, 1), {{0, 0}, {1, 2}}); }, a);
+    check_same([](const Array& v) { return sa::matmul(v.T(), v) * 2; }, rows({16, 8}));
+    check_same([&](const Array& v) { return sa::reshard(v * 2, sa::NamedSharding(mesh, P())); }, a);
   }
   sa::set_share_replicas(true);
 }

@@ -74,6 +74,7 @@ const Strategy& StrategySearch::behind(const NodeState& s, const Strategy& d, st
   const auto is_over = [&] { return all.size() > 1 && all.back().in == all[all.size() - 2].in; };
   while (all.size() <= places && !is_over()) {
     std::vector<std::vector<const Layout*>> nearer;
+    nearer.reserve(all.size());
     for (const Strategy& x : all) nearer.push_back(x.in);
     all.push_back(next(s, nearer).value_or(all.back()));
   }

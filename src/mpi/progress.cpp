@@ -114,16 +114,14 @@ void Progress::take_over(std::unique_ptr<Link> link) {
 // Of runs the thread hears soon enough by itself, while there are some: whoever waits for them is faster than waking it.
 void Progress::add(Job job) {
   const bool of_run = job.kind == Job::Kind::box || job.kind == Job::Kind::leave;
-  bool is_taken = false;
-  {
-    const std::lock_guard lock(mutex_);
-    if (!is_over_) {
-      jobs_.push_back(std::move(job));
-      has_jobs_.store(true);
-      is_taken = true;
-    }
+  std::unique_lock lock(mutex_);
+  if (is_over_) {
+    lock.unlock();
+    return job.refuse(over);
   }
-  if (!is_taken) return job.refuse(over);
+  jobs_.push_back(std::move(job));
+  has_jobs_.store(true);
+  lock.unlock();
   if (of_run ? is_idle_.load() : is_asleep_.load()) changed_.notify_one();
 }
 
