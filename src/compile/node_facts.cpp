@@ -1,8 +1,10 @@
 #include "compile/node_facts.h"
 
+#include <unordered_map>
+
 #include "base/at.h"
 #include "compile/linearities.h"
-#include "compile/strategy.h"
+#include "compile/state_key.h"
 
 namespace shardarray {
 

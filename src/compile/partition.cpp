@@ -86,7 +86,6 @@ struct Plan {
   Trial trial;
   Preferences by;
   StrategySearch* search;
-  SpelledLayouts* spelled;
   std::vector<int> detours = {};
 };
 
@@ -106,7 +105,7 @@ std::int64_t received_bytes(const Trial& t) {
 // A node that takes a dearer way may spare others more: the plan of a small program that moves less by that, if it is cheaper. What is
 // called, and what is called often, is planned too often for that; collectives are as the program says.
 void take_detours(Plan& best, FlatGraph& g, const CompileInput& in, const Propagation& propagation,
-                  const NodeFacts& facts) {
+                  const NodeFacts& facts, SpelledLayouts& spelled) {
   const std::vector<int> decided = best.trial.decided;
   const auto is_collective = [](const FlatNode& n) { return n.op->trait == Trait::asked; };
   if (std::ranges::any_of(g.nodes, is_collective) || in.is_run || !best.trial.partition.iterations.empty() ||
@@ -120,11 +119,11 @@ void take_detours(Plan& best, FlatGraph& g, const CompileInput& in, const Propag
     std::vector<int> detours = best.detours;
     std::erase(detours, node);
     detours.insert(detours.end(), 1 + k / decided.size(), node);
-    Trial t = place_nodes(g, in, propagation, facts, {&by, best.search, best.spelled, detours});
+    Trial t = place_nodes(g, in, propagation, facts, {&by, best.search, &spelled, detours});
     const double other = price_of(t, in.cost);
     if (other >= price * (1 - 1e-9) || received_bytes(t) > received_bytes(best.trial)) continue;
     price = other;
-    best = {std::move(t), by, best.search, best.spelled, std::move(detours)};
+    best = {std::move(t), by, best.search, std::move(detours)};
   }
 }
 
@@ -151,8 +150,7 @@ static Partition best_of_trials(FlatGraph& g, const CompileInput& in, Propagatio
         renewed = known->renewed;
         continue;
       }
-      Plan now{place_nodes(g, in, propagation, facts, {&renewed, &search, &spelled}), renewed, &search,
-               &spelled};
+      Plan now{place_nodes(g, in, propagation, facts, {&renewed, &search, &spelled}), renewed, &search};
       const bool is_first = !best, is_new = renew(renewed, now.trial, g, propagation.sub_axes);
       tried.push_back({now.by, renewed, is_new, &search});
       if (is_first) goes_on = may_choose(g, now.trial.partition);
@@ -164,7 +162,7 @@ static Partition best_of_trials(FlatGraph& g, const CompileInput& in, Propagatio
       if (!is_new) break;
     }
   }
-  if (goes_on) take_detours(*best, g, in, propagation, facts);
+  if (goes_on) take_detours(*best, g, in, propagation, facts, spelled);
   if (in.tells_runner_ups) {  // which takes a search more for whatever moves: of the best plan alone
     best->trial =
         place_nodes(g, in, propagation, facts, {&best->by, best->search, &spelled, best->detours, true});
