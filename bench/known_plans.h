@@ -49,7 +49,7 @@ inline std::function<Arrays(const Arrays&)> placing(const KnownPlan& k, const sa
 inline sa::Explanation plan_of(const KnownPlan& k, const sa::Mesh& mesh) {
   Arrays args;
   for (const Operand& o : k.operands)
-    args.push_back(sa::device_put(sa::zeros(o.shape, o.dtype), sa::NamedSharding(mesh, o.spec)));
+    args.push_back(sa::shape_dtype_struct(o.shape, o.dtype, sa::NamedSharding(mesh, o.spec)));
   return sa::explain(sa::jit(placing(k, mesh)), args);
 }
 inline std::int64_t bytes_of(const sa::Explanation& e) { return e.received_bytes_per_device(); }

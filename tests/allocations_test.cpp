@@ -57,7 +57,6 @@ template <class F> std::size_t taken(const F& f) {
 
 TEST_CASE(
     "allocations: a cached call takes none, on one device and on eight, donated or not, with transfers") {
-  sa::set_cpu_device_count(8);
   const auto rows = program_test::on_xy(sa::P("x"));
   for (const bool sharded : {false, true}) {
     const auto put = [&](const Array& v) {

@@ -21,7 +21,6 @@ Affine then(const Affine& p, const Affine& q) { return {p.factor * q.factor, q.f
 }  // namespace
 
 TEST_CASE("associative_scan: JAX's numbers and gradients, whatever is cut") {
-  sa::set_cpu_device_count(8);
   const golden::Json c = golden::load("transforms.json")["scans"];
   const auto mesh = sa::make_mesh({{"x", 4}, {"y", 2}});
   for (const sa::P& spec : {sa::P(), sa::P("x"), sa::P("y", "x"), sa::P(sa::none, "y")}) {
@@ -49,7 +48,6 @@ TEST_CASE("associative_scan: JAX's numbers and gradients, whatever is cut") {
 }
 
 TEST_CASE("associative_scan: along a cut axis parts move between neighbours, and nothing is gathered") {
-  sa::set_cpu_device_count(8);
   const auto mesh = sa::make_mesh({{"x", 8}});
   const auto scan = [](const Affine& steps) { return sa::associative_scan(then, steps); };
   const auto steps = [&](std::int64_t n, const sa::P& spec) {

@@ -286,7 +286,6 @@ TEST_CASE("attention: steps with a cache are the whole sequence at once") {
 }
 
 TEST_CASE("attention: heads and examples that are cut move nothing, and have the values of one device") {
-  sa::set_cpu_device_count(8);
   const sa::Mesh mesh = sa::make_mesh({{"x", 4}, {"y", 2}});
   const Heads x = heads({4, 6, 2, 3}, {4, 7, 2, 3}, {4, 7, 2, 3});
   const auto f = [](const Heads& h) { return nn::dot_product_attention(h.q, h.k, h.v, {.block_size = 3}); };

@@ -16,7 +16,6 @@ using sa::testing::thrown;
 TEST_CASE(
     "budget: a program that needs more throws before anything runs, and says what is large and what would "
     "help") {
-  sa::set_cpu_device_count(8);
   const sa::Mesh mesh = sa::make_mesh({{"x", 8}});
   const Array x = sa::device_put(sa::ones({64, 1024}), sa::NamedSharding(mesh, P("x"))),
               whole = sa::device_put(sa::ones({1024, 1024}), sa::NamedSharding(mesh, P()));
@@ -73,7 +72,6 @@ TEST_CASE(
 }
 
 TEST_CASE("budget: of placements that move more, one that fits is taken") {
-  sa::set_cpu_device_count(8);
   // The right operand, cut by y, would come whole; turned, columns for rows, it is less to hold, and then the result has to come.
   const sa::Mesh mesh = sa::make_mesh({{"x", 4}, {"y", 2}});
   const Array left = sa::device_put(sa::ones({48, 16}), sa::NamedSharding(mesh, P("x"))),
@@ -109,7 +107,6 @@ TEST_CASE("budget: what the library does for itself needs none") {
 }
 
 TEST_CASE("budget: tune leaves out what does not fit, and says so where nothing does") {
-  sa::set_cpu_device_count(8);
   const sa::Mesh mesh = sa::make_mesh({{"x", 8}});
   const Array a = sa::ones({64, 64}), b = sa::ones({64, 64});
   sa::eval(std::pair(a, b));

@@ -24,7 +24,6 @@ using namespace shardarray::testing;
 using nlohmann::json;
 
 TEST_CASE("checkpoints: a full disk leaves what was there") {
-  set_cpu_device_count(8);
   const TemporaryFolder folder;
   checkpoints::save(folder.path, 1, ones({1000}));
   rlimit before{};
@@ -39,7 +38,6 @@ TEST_CASE("checkpoints: a full disk leaves what was there") {
 }
 
 TEST_CASE("checkpoints: a disk of 1 MiB" * doctest::skip()) {
-  set_cpu_device_count(8);
   const std::string folder = std::getenv("SHARDARRAY_TEST_FOLDER");
   const Array small = ones({1000}), large = random::bits(random::key(0), {1 << 20});
   checkpoints::save(folder, 1, small);
@@ -85,7 +83,6 @@ TEST_CASE("checkpoints: saves without an end" * doctest::skip()) {
 }
 
 TEST_CASE("checkpoints: two programs that save in one folder leave whole ones, and neither fails") {
-  set_cpu_device_count(8);
   const TemporaryFolder folder;
   const std::string steps = folder.file("steps");
   std::filesystem::create_directory(steps);
@@ -112,7 +109,6 @@ TEST_CASE("checkpoints: two programs that save in one folder leave whole ones, a
 }
 
 TEST_CASE("checkpoints: whatever ends a save leaves whole ones") {
-  set_cpu_device_count(8);
   const TemporaryFolder folder;
   std::int64_t last = 0;
   int in_a_save = 0;
@@ -154,7 +150,6 @@ void write_index(const std::string& checkpoint, const std::string& text) {
 }  // namespace
 
 TEST_CASE("checkpoints: damage is found, and said where it is") {
-  set_cpu_device_count(8);
   const TemporaryFolder folder;
   const Array x = random::bits(random::key(0), {300, 500});
   const auto saved = [&] {

@@ -48,7 +48,6 @@ std::uint64_t stored_bytes(const std::string& folder) {
 }  // namespace
 
 TEST_CASE("checkpoints: arrays are restored in any sharding from any other") {
-  set_cpu_device_count(8);
   const TemporaryFolder folder;
   const Mesh mesh = make_mesh({{"x", 2}, {"y", 4}});
   struct Row {
@@ -78,7 +77,6 @@ TEST_CASE("checkpoints: arrays are restored in any sharding from any other") {
 }
 
 TEST_CASE("checkpoints: training goes on from one as if it had never ended, on other devices") {
-  set_cpu_device_count(8);
   const TemporaryFolder folder;
   const auto optim = optim::adam(1e-2);
   const Array x = random::normal(random::key(1), {16, 4});
@@ -120,7 +118,6 @@ TEST_CASE("checkpoints: training goes on from one as if it had never ended, on o
 TEST_CASE(
     "checkpoints: one that is written beside the run has the values of the call, and the name when it is "
     "whole") {
-  set_cpu_device_count(8);
   const TemporaryFolder folder;
   const Sharding cut = NamedSharding(make_mesh({{"x", 8}}), P("x"));
   const auto step = jit([](Array x) { return x * 2 + 1; });
@@ -158,7 +155,6 @@ TEST_CASE(
 TEST_CASE(
     "checkpoints: what goes wrong beside the run is thrown where it is waited for, once, and names the "
     "save") {
-  set_cpu_device_count(8);
   const TemporaryFolder folder;
   CHECK(said_of<Error>(folder.path, [&] { (void)checkpoints::async_save(folder.path, -1, ones(2)); }) ==
         "checkpoints::async_save: step -1. Steps are numbered from 0. Give a number that is none too small.");
@@ -196,7 +192,6 @@ TEST_CASE("checkpoints: what is written beside a program that wants its core tak
 }
 
 TEST_CASE("checkpoints: of several under way the one that began last stays") {
-  set_cpu_device_count(8);
   const TemporaryFolder folder;
   const Array large = zeros({1 << 19}), small = ones({3});
   for (int round = 0; round < 2; round++) {
@@ -220,7 +215,6 @@ TEST_CASE("checkpoints: of several under way the one that began last stays") {
 }
 
 TEST_CASE("checkpoints: a process that is forked while one is written leaves it alone") {
-  set_cpu_device_count(8);
   const TemporaryFolder folder;
   auto saving = checkpoints::async_save(folder.path, 1, ones({1 << 21}));
   const pid_t child = fork();
@@ -261,7 +255,6 @@ TEST_CASE("cuda: checkpoints are written while the run goes on") {
 }
 
 TEST_CASE("checkpoints: steps in a folder, the latest, those that stay") {
-  set_cpu_device_count(8);
   const TemporaryFolder folder;
   const std::string run = folder.file("a/run");
   CHECK(checkpoints::steps(run).empty());
@@ -293,7 +286,6 @@ TEST_CASE("checkpoints: steps in a folder, the latest, those that stay") {
 }
 
 TEST_CASE("checkpoints: one becomes a file for other programs") {
-  set_cpu_device_count(8);
   const TemporaryFolder folder;
   const Sharding cut = NamedSharding(make_mesh({{"x", 8}}), P("x"));
   const std::pair tree(device_put(random::normal(random::key(0), {16, 3}), cut), 5);
@@ -305,7 +297,6 @@ TEST_CASE("checkpoints: one becomes a file for other programs") {
 }
 
 TEST_CASE("checkpoints: one that Python wrote, of two processes") {
-  set_cpu_device_count(8);
   struct Model {
     Array weight = zeros({2, 3}), z = zeros({3}, complex64), one = zeros({}, float64),
           none = zeros({0, 4}, int8);
@@ -328,7 +319,6 @@ TEST_CASE("checkpoints: one that Python wrote, of two processes") {
 }
 
 TEST_CASE("checkpoints: arrays go where the options say, into trees whose arrays have no values too") {
-  set_cpu_device_count(8);
   const TemporaryFolder folder;
   const Mesh mesh = make_mesh({{"x", 2}, {"y", 4}});
   const Sharding rows = NamedSharding(mesh, P("x")), both = NamedSharding(mesh, P("y", "x"));
@@ -381,7 +371,6 @@ TEST_CASE("checkpoints: arrays go where the options say, into trees whose arrays
 }
 
 TEST_CASE("checkpoints: what cannot be done says why") {
-  set_cpu_device_count(8);
   const TemporaryFolder folder;
   const auto says = [&](const auto& f) { return said_of<Error>(folder.path, f); };
   const auto restored = [&](const auto& like, const checkpoints::RestoreOptions& o) {

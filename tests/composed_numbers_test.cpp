@@ -31,7 +31,7 @@ const Floats floats[] = {{sa::float16, 0x1p-10, 65504, 0x1p-24},
                          {sa::float32, 0x1p-23, std::numeric_limits<float>::max(), 0x1p-149},
                          {sa::float64, 0x1p-52, std::numeric_limits<double>::max(), 0x1p-1074}};
 
-std::vector<double> values(const Array& x) { return sa::astype(x, sa::float64).to_vector<double>(); }
+std::vector<double> values(const Array& x) { return sa::testing::values(sa::astype(x, sa::float64)); }
 
 /// Whether every element is its truth, rounded to the dtype at the end, up to an ulp or `slack` of the largest number met.
 void check_close(const Array& x, const Floats& f, const std::vector<double>& want, double largest) {

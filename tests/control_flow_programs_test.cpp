@@ -30,7 +30,6 @@ void check_same(const Arrays& got, const Arrays& want) {
 }  // namespace
 
 TEST_CASE("control flow: JAX's values and gradients") {
-  sa::set_cpu_device_count(8);
   using Step = std::function<std::pair<Arrays, Array>(const Array& p, const Arrays& c, const Arrays& x)>;
   const auto lstm = [](const Array& p, const Arrays& c, const Arrays& x) {
     const auto parts = sa::split(sa::matmul(sa::concatenate({x[0], c[0]}, -1), p), 4, -1);
@@ -81,7 +80,6 @@ TEST_CASE("control flow: JAX's values and gradients") {
 }
 
 TEST_CASE("control flow: a training loop in one program is the loop of its steps") {
-  sa::set_cpu_device_count(8);
   struct Model {
     Array weight, bias;
   };
@@ -118,7 +116,6 @@ TEST_CASE("control flow: a training loop in one program is the loop of its steps
 
 TEST_CASE(
     "control flow: a program grows neither with the number of steps nor its memory with what nobody reads") {
-  sa::set_cpu_device_count(8);
   const auto run = [](const Array& h, const Array& xs) {
     return sa::scan([](const Array& c, const Array& x) { return std::pair(sa::tanh(c + x), c); }, h, xs)
         .first;
@@ -138,7 +135,6 @@ TEST_CASE(
 }
 
 TEST_CASE("control flow: what a loop keeps") {
-  sa::set_cpu_device_count(8);
   const auto peak = [](const auto& f, const auto&... x) {
     return prepare(f, x...).loaded->compiled.program->peak_bytes[0];
   };
@@ -171,7 +167,6 @@ TEST_CASE("control flow: what a loop keeps") {
 }
 
 TEST_CASE("control flow: a donated first carry is the result's memory after an even number of steps") {
-  sa::set_cpu_device_count(8);
   for (const std::int64_t length : {1, 2, 3, 4}) {
     const auto f = [length](const std::pair<Array, Array>& c) {
       const auto step = [](const std::pair<Array, Array>& s, sa::none_t) {
@@ -192,7 +187,6 @@ TEST_CASE("control flow: a donated first carry is the result's memory after an e
 }
 
 TEST_CASE("control flow: policy strict refuses what steps move and nobody asked for") {
-  sa::set_cpu_device_count(8);
   const Array c = program_test::placed({8, 8}, on_xy(P("x"))),
               xs = program_test::placed({5, 8, 8}, on_xy(P(sa::none, "x", "y")));
   const auto turns = sa::jit([](const Array& v) {
@@ -222,7 +216,6 @@ TEST_CASE("control flow: policy strict refuses what steps move and nobody asked 
 }
 
 TEST_CASE("control flow: what moves in a step is planned and counted for every step") {
-  sa::set_cpu_device_count(8);
   const auto steps = sa::jit([](const Array& xs) {
     return sa::scan([](const Array& c,
                        const Array& x) { return std::pair(sa::tanh(c + sa::sum(x, 0)), sa::none); },
@@ -246,7 +239,6 @@ TEST_CASE("control flow: what moves in a step is planned and counted for every s
 }
 
 TEST_CASE("control flow: what steps add up is combined once, behind the last one") {
-  sa::set_cpu_device_count(8);
   const Array xs = program_test::placed({5, 16, 4}, on_xy(P(sa::none, "x", "y")));
   const Array w = program_test::placed({4, 4}, on_xy(P()));
   const auto total = [](const Array& v) {
@@ -282,7 +274,6 @@ TEST_CASE("control flow: what steps add up is combined once, behind the last one
 }
 
 TEST_CASE("control flow: sums that steps carry and read from each other have the values of one device") {
-  sa::set_cpu_device_count(8);
   std::mt19937 rng(5);
   // Carries begin as zeros; each becomes a sum of some of them and of products over a cut dimension, in any order.
   for (int round = 0; round < 12; round++) {

@@ -62,12 +62,9 @@ template <class F> void check_case(const Json& c, const F& f) {
   }
 }
 
-Values values(const Array& x) { return x.to_vector<double>(); }
-
 }  // namespace
 
 TEST_CASE("conv: JAX's values and gradients, whatever is cut") {
-  sa::set_cpu_device_count(8);
   const Json all = golden::load("windows.json");
   for (const Json& c : all["convs"]) {
     CAPTURE(c["inputs"][0]["shape"].dump());
@@ -78,7 +75,6 @@ TEST_CASE("conv: JAX's values and gradients, whatever is cut") {
 }
 
 TEST_CASE("conv_transpose: JAX's values and gradients, whatever is cut") {
-  sa::set_cpu_device_count(8);
   const Json all = golden::load("windows.json");
   for (const Json& c : all["transposes"]) {
     CAPTURE(c["padding"].dump());
@@ -149,7 +145,6 @@ TEST_CASE("conv: what many points and features make is what one makes") {
 }
 
 TEST_CASE("conv: images, channels and groups stay where they are; cut channels leave sums in parts") {
-  sa::set_cpu_device_count(8);
   const auto conv = sa::jit([](const Array& x, const Array& k) { return sa::conv(x, k, {}, "SAME"); });
   Array x = numbers({8, 4, 6, 6}), k = numbers({8, 4, 3, 3}, sa::float32, 1);
   const auto moved = [&](const P& of_array, const P& of_kernel) {
@@ -168,7 +163,6 @@ TEST_CASE("conv: images, channels and groups stay where they are; cut channels l
 }
 
 TEST_CASE("conv: with `reproducible` the bits of one device, whatever is cut") {
-  sa::set_cpu_device_count(8);
   const sa::reproducible on(true);
   const Array x = sa::random::normal(sa::random::key(0), {8, 6, 9}),
               k = sa::random::normal(sa::random::key(1), {4, 6, 3});

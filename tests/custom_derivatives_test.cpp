@@ -35,7 +35,6 @@ const auto clipped = sa::custom_vjp(
 }  // namespace
 
 TEST_CASE("custom derivatives: JAX's numbers under grad, jvp, vmap, jit, scan and each other") {
-  sa::set_cpu_device_count(8);
   const golden::Json c = golden::load("transforms.json")["custom"];
   const Array x = golden::array(c["x"]), rows = golden::array(c["rows"]);
   const auto total = [](const Array& v) { return sa::sum(log1pexp(v)); };
@@ -306,7 +305,6 @@ TEST_CASE("custom derivatives: messages") {
 }
 
 TEST_CASE("checkpoint: same values and derivatives, under every transform") {
-  sa::set_cpu_device_count(8);
   const Array w = sa::sin(sa::arange(16.0)).reshape({4, 4}), x = sa::cos(sa::arange(12.0)).reshape({3, 4});
   const auto block = [&](const Array& v) { return sa::tanh(sa::matmul(sa::sin(v), w)) + v; };
   const auto loss = [&](auto f) {
@@ -352,7 +350,6 @@ TEST_CASE("checkpoint: same values and derivatives, under every transform") {
 }
 
 TEST_CASE("checkpoint: the way back stores arguments only") {
-  sa::set_cpu_device_count(8);
   // Eight blocks of four products each: without checkpoints the activations of 32 are stored, with them those of one block.
   const std::int64_t n = 64;
   const Array w = sa::eye(n) * 0.5;

@@ -100,7 +100,6 @@ TEST_CASE("debug: rows that there are none of call nothing") {
 }
 
 TEST_CASE("debug: print in jit happens at every call, with the whole value") {
-  sa::set_cpu_device_count(8);
   Captured c;
   auto f = sa::jit([&](Array x) {
     sa::debug::print("first {}", {x}, c.options);
@@ -119,7 +118,6 @@ TEST_CASE("debug: print in jit happens at every call, with the whole value") {
 }
 
 TEST_CASE("debug: once a device in pmap, once a row in vmap") {
-  sa::set_cpu_device_count(8);
   Captured c;
   const Array w = sa::ones({3});
   const auto f = [&](Array x) {
@@ -145,7 +143,6 @@ TEST_CASE("debug: once a device in pmap, once a row in vmap") {
 }
 
 TEST_CASE("debug: devices of nested maps, of chosen devices, of shard_map") {
-  sa::set_cpu_device_count(8);
   std::vector<std::pair<int, float>> seen;
   const auto note = [&](const sa::HostValues& v) {
     seen.emplace_back(v.device->id, v.arrays[0].item<float>());
@@ -223,7 +220,6 @@ TEST_CASE("debug: SHARDARRAY_DEBUG=time says how long the parts of a compilation
 }
 
 TEST_CASE("inspect_array_sharding: once a compilation, with the sharding that the compiler chose") {
-  sa::set_cpu_device_count(8);
   std::vector<std::string> seen;
   const auto note = [&](const sa::Sharding& s) { seen.push_back(s.to_string()); };
   auto f = sa::jit([&](Array x) {

@@ -210,7 +210,6 @@ TEST_CASE("distributions: many draws are distributed as they should be") {
 }
 
 TEST_CASE("distributions: a sharded draw has the same numbers and moves nothing") {
-  sa::set_cpu_device_count(8);
   const sa::Mesh mesh = sa::make_mesh({{"x", 4}, {"y", 2}});
   const Array key = rnd::key(7), placed = sa::device_put(key, sa::NamedSharding(mesh, P()));
   const std::vector<std::function<Array(const Array&)>> all{

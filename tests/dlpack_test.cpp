@@ -375,7 +375,6 @@ TEST_CASE("dlpack: whatever is computed of elements that are aligned to their si
 }
 
 TEST_CASE("dlpack: pieces of an array over several devices go out and come in one by one") {
-  set_cpu_device_count(8);
   const Mesh mesh = make_mesh({{"x", 4}, {"y", 2}});
   const NamedSharding cut(mesh, P("x", "y"));
   const Array x = device_put(arange(64.0).reshape(8, 8), cut);

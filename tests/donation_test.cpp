@@ -250,7 +250,6 @@ TEST_CASE(
 }
 
 TEST_CASE("memory: device_put shares memory with what lies there already, unless that is moved in") {
-  sa::set_cpu_device_count(8);
   const sa::Sharding everywhere = sa::NamedSharding(sa::make_mesh({{"x", 2}}), P());
   const auto step =
       sa::jit([](const Array& v) { return v + 1; }, {.donate = sa::Donate::all, .name = "step"});

@@ -52,7 +52,6 @@ Array donated(const Array& x) {
 }  // namespace
 
 TEST_CASE("errors: every function of arrays names its caller's line, whichever operand is absent") {
-  set_cpu_device_count(8);
   const std::size_t calls = each_operand([](const OpCase& row, Arrays some, std::size_t k) {
     some[k] = Array();
     try {
@@ -70,7 +69,6 @@ TEST_CASE("errors: every function of arrays names its caller's line, whichever o
 }
 
 TEST_CASE("errors: of a donated array the function is named that was called, as of an absent one") {
-  set_cpu_device_count(8);
   std::set<std::pair<std::string, std::string>> others;
   const std::size_t calls = each_operand([&](const OpCase& row, Arrays some, std::size_t k) {
     const Array operand = some[k];

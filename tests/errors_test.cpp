@@ -54,7 +54,6 @@ struct Pair {
   }
 // clang-format off
 TEST_CASE("errors: every public function that throws names the line of its call") {
-  set_cpu_device_count(8);
   const Array x = numbers({2, 3}), y = numbers({4, 5}), none_, b = array({true, false}), i = array({1, 2}), key = random::key(0);
   const Sharding s = cut(P("x"));
   const PositionalSharding grid(devices());
@@ -303,7 +302,6 @@ TEST_CASE("errors: every public function that throws names the line of its call"
 }
 
 TEST_CASE("errors: what transforms return names the line of its call, and of nested calls the innermost") {
-  set_cpu_device_count(8);
   const Array x = numbers({4, 3}), y = numbers({5, 6});
   int inside = 0, outside = 0;
   const auto bad = [&](const Array& a) { inside = __LINE__; return matmul(a, numbers({7, 7})); };
@@ -381,7 +379,6 @@ TEST_CASE("errors: what transforms return names the line of its call, and of nes
 // clang-format on
 
 TEST_CASE("errors: what is found when a value is asked for names the line that wrote it") {
-  set_cpu_device_count(8);
   const Array left = device_put(numbers({4}), devices()[0]), right = device_put(numbers({4}), devices()[1]);
   const int line = __LINE__ + 1;
   const Array both = left * right;
@@ -396,7 +393,6 @@ TEST_CASE("errors: what is found when a value is asked for names the line that w
 }
 
 TEST_CASE("errors: strict names the line of the operation, and a sharding that is code") {
-  set_cpu_device_count(8);
   const Array a = device_put(numbers({8, 8}), cut(P("x"))), b = device_put(numbers({8, 8}), cut(P("y")));
   const policy::strict here;
   int line = 0;

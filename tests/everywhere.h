@@ -1,5 +1,7 @@
 // Values that tests read: of all processes, where a launcher has started several (tests/processes/check).
 #pragma once
+#include <vector>
+
 #include "shardarray/shardarray.h"
 
 namespace shardarray::testing {
@@ -10,5 +12,7 @@ inline Array everywhere(const Array& x) {
   if (!x.committed() && x.devices() == std::vector<Device>{local_devices()[0]}) return x;
   return device_put(x, PositionalSharding(devices()).replicate());
 }
+template <class T> std::vector<T> read(const Array& x) { return everywhere(x).to_vector<T>(); }
+inline std::vector<double> values(const Array& x) { return read<double>(x); }
 
 }  // namespace shardarray::testing

@@ -35,7 +35,6 @@ template <class F, class... A> void check_same(const F& f, const A&... args) {
 }  // namespace
 
 TEST_CASE("explain: what is copied between all kinds of placements is what a run copies") {
-  sa::set_cpu_device_count(8);
   const sa::Mesh mesh = sa::make_mesh({{"x", 2}, {"y", 4}});
   for (const bool shared : {true, false}) {
     sa::set_share_replicas(shared);
@@ -72,7 +71,6 @@ TEST_CASE("explain: what is copied between all kinds of placements is what a run
 TEST_CASE(
     "explain: steps, memory and time are those of the busiest device, also where the first one has less to "
     "do") {
-  sa::set_cpu_device_count(8);
   const sa::Mesh mesh = sa::make_mesh({{"x", 8}});
   const auto rows = [&](const sa::Shape& shape) {
     return sa::device_put(numbers(shape), sa::NamedSharding(mesh, P("x")));
@@ -105,7 +103,6 @@ TEST_CASE(
 }
 
 TEST_CASE("explain: flops are the program's, whatever the backend makes of them") {
-  sa::set_cpu_device_count(8);
   const sa::Mesh mesh = sa::make_mesh({{"x", 8}});
   const auto flops = [](const auto& f, const auto&... x) { return sa::explain(f, x...).flops; };
   const std::int64_t n = 64 * 64;

@@ -76,7 +76,6 @@ std::string outcome(const Row& row, const std::string& path, const std::string& 
 }  // namespace
 
 TEST_CASE("files: cut off or continued anywhere a file is refused") {
-  set_cpu_device_count(8);
   const TemporaryFolder folder;
   for (const Row& row : rows()) {
     CAPTURE(row.name);
@@ -92,7 +91,6 @@ TEST_CASE("files: cut off or continued anywhere a file is refused") {
 }
 
 TEST_CASE("files: whatever byte is changed, a file is read or refused") {
-  set_cpu_device_count(8);
   const TemporaryFolder folder;
   const std::string path = folder.file("x");
   for (const Row& row : rows()) {
@@ -113,7 +111,6 @@ TEST_CASE("files: whatever byte is changed, a file is read or refused") {
 }
 
 TEST_CASE("files: whatever numbers and pieces are put in, a file is read or refused") {
-  set_cpu_device_count(8);
   const TemporaryFolder folder;
   const std::string path = folder.file("x");
   std::mt19937_64 random(7);
@@ -173,7 +170,6 @@ TEST_CASE("files: whatever numbers and pieces are put in, a file is read or refu
 }
 
 TEST_CASE("files: one that is shortened while it is read is an IoError, and no signal") {
-  set_cpu_device_count(8);
   const TemporaryFolder folder;
   const std::string path = folder.file("x");
   const Type t{{1500, 1000}, DType::float32};

@@ -53,7 +53,6 @@ double memory(const std::string& name) {
 }  // namespace
 
 TEST_CASE("files: NumPy's .npy files of every dtype, version, order and shape") {
-  set_cpu_device_count(8);
   int count = 0;
   const nlohmann::json files = python_files();
   for (const auto& entry : files.items()) {
@@ -78,7 +77,6 @@ TEST_CASE("files: NumPy's .npy files of every dtype, version, order and shape") 
 }
 
 TEST_CASE("files: .npy files round trip bit for bit, wherever the array lies") {
-  set_cpu_device_count(8);
   const TemporaryFolder folder;
   for (const DType t : stored_dtypes()) {
     CAPTURE(name(t));
@@ -102,7 +100,6 @@ TEST_CASE("files: .npy files round trip bit for bit, wherever the array lies") {
 }
 
 TEST_CASE("files: arrays of many parts of 1 MiB are read and written in their order") {
-  set_cpu_device_count(8);
   const TemporaryFolder folder;
   const std::string path = folder.file("large.npy");
   // Rows of 2 MB, rows that end inside of a part, three dimensions, one long one; none divides by the devices.
@@ -123,7 +120,6 @@ TEST_CASE("files: arrays of many parts of 1 MiB are read and written in their or
 
 TEST_CASE("files: loading needs no memory beside the array") {
   if (is_sanitized()) return;
-  set_cpu_device_count(8);
   const TemporaryFolder folder;
   const std::string path = folder.file("memory.npy");
   constexpr double megabytes = 192;
@@ -141,7 +137,6 @@ TEST_CASE("files: loading needs no memory beside the array") {
 }
 
 TEST_CASE("files: in a trace what is loaded is a constant, and nothing is saved") {
-  set_cpu_device_count(8);
   const TemporaryFolder folder;
   const std::string path = folder.file("x.npy");
   save_npy(path, arange(4));
@@ -165,7 +160,6 @@ TEST_CASE("files: in a trace what is loaded is a constant, and nothing is saved"
 }
 
 TEST_CASE("files: what cannot be saved leaves what stood there, and nothing else") {
-  set_cpu_device_count(8);
   const TemporaryFolder folder;
   const std::string path = folder.file("kept.npy");
   save_npy(path, arange(3));
@@ -199,7 +193,6 @@ TEST_CASE("files: what cannot be saved leaves what stood there, and nothing else
 }
 
 TEST_CASE("files: a saved file keeps its mode, and the link that leads to it") {
-  set_cpu_device_count(8);
   const TemporaryFolder folder;
   save_npy(folder.file("x.npy"), arange(3));
   chmod(folder.file("x.npy").c_str(), 0640);
@@ -213,7 +206,6 @@ TEST_CASE("files: a saved file keeps its mode, and the link that leads to it") {
 }
 
 TEST_CASE("files: messages of load_npy") {
-  set_cpu_device_count(8);
   const TemporaryFolder folder;
   const std::string path = folder.file("x.npy");
   const auto said = [&](const std::string& bytes) {
@@ -305,7 +297,6 @@ TEST_CASE("files: messages of load_npy") {
 }
 
 TEST_CASE("files: a sharding that does not fit is refused before anything is read") {
-  set_cpu_device_count(8);
   const std::string path = data_file("files/float32.npy");
   const PositionalSharding cube(create_device_mesh({2, 2, 2}));
   CHECK(said_of<ShardingError>(path, [&] {
@@ -318,7 +309,6 @@ TEST_CASE("files: a sharding that does not fit is refused before anything is rea
 
 // Python reads the folder with `tests/reference/files.py FOLDER`, where SHARDARRAY_TEST_FILES names one.
 TEST_CASE("files: what Python reads") {
-  set_cpu_device_count(8);
   const TemporaryFolder own;
   const char* const asked = std::getenv("SHARDARRAY_TEST_FILES");
   const auto file = [&](const std::string& name) {

@@ -86,7 +86,6 @@ Forged::Member packed(const std::string& bytes, const std::string& name = "x.npy
 }  // namespace
 
 TEST_CASE("files: NumPy's .npz files, stored and deflated") {
-  set_cpu_device_count(8);
   for (const std::string file : {"stored.npz", "deflated.npz", "none.npz"}) {
     const auto wanted = python_files()[file];
     const std::map<std::string, Array> arrays = load_npz(data_file("files/" + file));
@@ -100,7 +99,6 @@ TEST_CASE("files: NumPy's .npz files, stored and deflated") {
 }
 
 TEST_CASE("files: .npz files round trip, compressed or not, onto shardings") {
-  set_cpu_device_count(8);
   const TemporaryFolder folder;
   const std::string path = folder.file("a.npz");
   const Mesh mesh = make_mesh({{"x", 8}});
@@ -142,7 +140,6 @@ TEST_CASE("files: .npz files round trip, compressed or not, onto shardings") {
 }
 
 TEST_CASE("files: archives with large fields, comments and members of their own length are read") {
-  set_cpu_device_count(8);
   const TemporaryFolder folder;
   const std::string path = folder.file("a.npz");
   const std::string record = npy(3);
@@ -171,7 +168,6 @@ TEST_CASE("files: archives with large fields, comments and members of their own 
 }
 
 TEST_CASE("files: forged archives are refused before they take memory") {
-  set_cpu_device_count(8);
   const TemporaryFolder folder;
   const std::string path = folder.file("x.npz");
   const auto said_of_bytes = [&](const std::string& bytes) {
@@ -246,7 +242,6 @@ TEST_CASE("files: forged archives are refused before they take memory") {
 }
 
 TEST_CASE("files: what is deflated is no larger than it may be, and unpacks to what is said") {
-  set_cpu_device_count(8);
   const TemporaryFolder folder;
   const std::string path = folder.file("x.npz");
   const auto said = [&](const Forged::Member& m, const NpzOptions& o = {}) {

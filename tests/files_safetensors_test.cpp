@@ -10,7 +10,6 @@ using namespace shardarray;
 using namespace shardarray::testing;
 
 TEST_CASE("files: safetensors files of the format's own library, dtype for dtype") {
-  set_cpu_device_count(8);
   for (const std::string file : {"all.safetensors", "none.safetensors"}) {
     const auto wanted = python_files()[file];
     const Safetensors read = load_safetensors(data_file("files/" + file));
@@ -26,7 +25,6 @@ TEST_CASE("files: safetensors files of the format's own library, dtype for dtype
 }
 
 TEST_CASE("files: safetensors round trip, onto shardings, aligned") {
-  set_cpu_device_count(8);
   const TemporaryFolder folder;
   const std::string path = folder.file("a.safetensors");
   const Mesh mesh = make_mesh({{"x", 4}, {"y", 2}});
@@ -90,7 +88,6 @@ TEST_CASE("files: safetensors round trip, onto shardings, aligned") {
 }
 
 TEST_CASE("files: forged safetensors headers are refused before they take memory") {
-  set_cpu_device_count(8);
   const TemporaryFolder folder;
   const std::string path = folder.file("x.safetensors");
   const auto said_of_bytes = [&](const std::string& bytes) {

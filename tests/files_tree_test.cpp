@@ -105,7 +105,6 @@ TEST_CASE("files: empty braces are the default options") {
 TEST_CASE(
     "files: a tree is what it was: arrays, numbers and texts, in the shardings of the tree it is loaded "
     "into") {
-  set_cpu_device_count(8);
   const TemporaryFolder folder;
   const std::string path = folder.file("training.safetensors");
   const Mesh mesh = make_mesh({{"x", 4}, {"y", 2}});
@@ -150,7 +149,6 @@ TEST_CASE(
 }
 
 TEST_CASE("files: floats are read as the same numbers, infinite ones and NaN too") {
-  set_cpu_device_count(8);
   const TemporaryFolder folder;
   const std::string path = folder.file("floats");
   const auto inf = std::numeric_limits<double>::infinity();
@@ -165,7 +163,6 @@ TEST_CASE("files: floats are read as the same numbers, infinite ones and NaN too
 }
 
 TEST_CASE("files: training goes on from a file as if it had never ended") {
-  set_cpu_device_count(8);
   const TemporaryFolder folder;
   const std::string path = folder.file("checkpoint.safetensors");
   const auto optim = optim::adam(1e-2);
@@ -193,7 +190,6 @@ TEST_CASE("files: training goes on from a file as if it had never ended") {
 }
 
 TEST_CASE("files: an array, a vector and a file of another program are trees") {
-  set_cpu_device_count(8);
   const TemporaryFolder folder;
   const std::string path = folder.file("x");
   save(path, arange(3));
@@ -211,7 +207,6 @@ TEST_CASE("files: an array, a vector and a file of another program are trees") {
 }
 
 TEST_CASE("files: weights of Equinox by PyTorch's names") {
-  set_cpu_device_count(8);
   auto model = nn::MLP<>::init(3, 2, 5, 2, random::key(0));
   const Sharding rows = NamedSharding(make_mesh({{"x", 8}}), P("x"));
   for (nn::Linear& l : model.layers) l.weight = device_put(l.weight, rows);
@@ -280,7 +275,6 @@ TEST_CASE("files: a number that its enum does not have is refused") {
 }
 
 TEST_CASE("files: the first leaf that differs is named, and nothing is changed") {
-  set_cpu_device_count(8);
   const TemporaryFolder folder;
   const std::string path = folder.file("x");
   struct Model {
@@ -369,7 +363,6 @@ TEST_CASE("files: the first leaf that differs is named, and nothing is changed")
 // A process that is killed while it saves leaves the old file or the new one.
 TEST_CASE("files: a process that is killed while it saves leaves a whole file") {
   if (is_sanitized()) return;  // they know no process with threads that forks
-  set_cpu_device_count(8);
   const TemporaryFolder folder;
   const std::string path = folder.file("x");
   const auto tree = [](int k) { return std::pair(full({1 << 18}, k), k); };

@@ -251,7 +251,6 @@ std::string wrong_gradient(const Program& program, Rng& rng) {
 }  // namespace
 
 TEST_CASE("fusion: a gather that is read directly and under another name") {
-  sa::set_cpu_device_count(8);
   const int most = sa::testing::full_scale() ? 24 : 7;
   int checked = 0;
   for (int rows = 1; rows <= most; rows++)
@@ -280,7 +279,6 @@ TEST_CASE("fusion: a gather that is read directly and under another name") {
 }
 
 TEST_CASE("fusion: random programs have the values of their steps one by one") {
-  sa::set_cpu_device_count(8);
   int failures = 0;
   for (std::uint64_t seed = 1; seed <= (sa::testing::full_scale() ? 5000u : 300u) && failures < 3; seed++) {
     const Program program = Maker(seed, sa::int32, false).run(8 + static_cast<int>(seed % 24));
@@ -292,7 +290,6 @@ TEST_CASE("fusion: random programs have the values of their steps one by one") {
 }
 
 TEST_CASE("fusion: gradients of random linear programs are their transposes") {
-  sa::set_cpu_device_count(8);
   int failures = 0;
   for (std::uint64_t seed = 1; seed <= (sa::testing::full_scale() ? 5000u : 300u) && failures < 3; seed++) {
     Rng rng(seed);

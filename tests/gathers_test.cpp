@@ -143,7 +143,6 @@ Arrays run(const Use& u, const Array& cut, const Array& whole, const sa::Shardin
 }  // namespace
 
 TEST_CASE("gathers: of what is made where it is gathered, the values of one device") {
-  sa::set_cpu_device_count(8);
   const bool filled = sa::set_debug_fill(true);
   const sa::Mesh mesh = sa::make_mesh({{"x", 2}, {"y", 4}});
   const P cuts[] = {P("x"),      P("y"),          P(sa::axes("x", "y")), P(sa::axes("y", "x")),
@@ -179,7 +178,6 @@ TEST_CASE("gathers: of what is made where it is gathered, the values of one devi
 }
 
 TEST_CASE("gathers: nothing is copied in one memory, and of separate ones what others have") {
-  sa::set_cpu_device_count(8);
   const sa::Mesh mesh = sa::make_mesh({{"x", 8}});
   const sa::NamedSharding rows(mesh, P("x")), columns(mesh, P(sa::none, "x")), whole(mesh, P());
   const auto gather = sa::jit([&](const Array& v) { return sa::reshard(v * 2, whole); });
@@ -210,7 +208,6 @@ TEST_CASE("gathers: nothing is copied in one memory, and of separate ones what o
 }
 
 TEST_CASE("gathers: arrays that are made to be put together are not copied") {
-  sa::set_cpu_device_count(8);
   const sa::Sharding one = sa::SingleDeviceSharding(sa::devices()[0]);
   const Array x = sa::device_put(numbers({64, 32}), one);
   constexpr std::int64_t bytes = 64 * 32 * 4;

@@ -68,7 +68,6 @@ std::size_t in_place(const Type& t, const Sharding& s) {
 }  // namespace
 
 TEST_CASE("files: bytes go straight to and from memory of the host, and elsewhere through 1 MiB") {
-  set_cpu_device_count(8);
   fake_backend();
   const Type t{{8000, 1031}, DType::float32};
   const std::size_t bytes = 4 * 8000 * 1031;

@@ -61,7 +61,6 @@ TEST_CASE("host_view: a view keeps its memory, whatever becomes of the array") {
 }
 
 TEST_CASE("host_view: pieces of a cut array, and 16-bit floats as their bits") {
-  set_cpu_device_count(8);
   const Array x =
       device_put(arange(32.0).reshape(8, 4), NamedSharding(make_mesh({{"x", 4}, {"y", 2}}), P("x", "y")));
   for (const Shard& s : x.addressable_shards()) {
@@ -75,7 +74,6 @@ TEST_CASE("host_view: pieces of a cut array, and 16-bit floats as their bits") {
 }
 
 TEST_CASE("host_view: messages") {
-  set_cpu_device_count(8);
   const Array x = arange(6.0).reshape(2, 3);
   CHECK(message_of<DTypeError>([&] { static_cast<void>(host_view<double, 2>(x)); }) ==
         "host_view: f32[2,3] is seen as elements of float64. Memory is shown as it is. Name the type of the "

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "everywhere.h"
 #include "messages.h"
 #include "shardarray/grad.h"
 #include "shardarray/jit.h"
@@ -30,11 +31,11 @@ using sa::Shape;
 using sa::slice;
 using Values = std::vector<double>;
 using shardarray::testing::message_of;
+using shardarray::testing::values;
 
 namespace {
 
 constexpr double nan_ = std::numeric_limits<double>::quiet_NaN();
-Values values(const Array& x) { return x.to_vector<double>(); }
 
 // --- subscripts by loops ---
 

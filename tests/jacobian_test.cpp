@@ -29,7 +29,6 @@ Array loss(const Array& w, const Array& x) {
 }  // namespace
 
 TEST_CASE("jacobian: JAX's numbers, eagerly and jitted, whatever is cut") {
-  sa::set_cpu_device_count(8);
   const golden::Json c = golden::load("transforms.json")["jacobians"];
   const Array v = golden::array(c["v"]);
   const auto mesh = sa::make_mesh({{"x", 3}, {"y", 2}});

@@ -22,24 +22,26 @@ Array operand(const Operand& o, int seed) {
 }
 
 // Of devices that this process has not: 12.5 operations take as long as a byte, as it is planned for those that it has.
-sa::Mesh mesh_elsewhere(const bench::Product& p) {
+sa::Mesh mesh_elsewhere(const Shape& sizes, const std::vector<std::string>& names) {
+  const auto count = static_cast<int>(sa::num_elements(sizes));
   sa::Machine m;
-  m.name = "many-like-these";
-  m.device_count = 128;
+  m.name = "like-these-" + std::to_string(count);
+  m.device_count = count;
   m.memory = 1e12;
   m.memory_bandwidth = 1e10;
   m.step_latency = 1e-7;
   m.flops["float32"] = 12.5e9;
-  m.links = {{"all", 128, 1e9, 1e-6}};
-  std::vector<sa::Device> devices = m.devices();
-  devices.resize(static_cast<std::size_t>(p.devices()));
+  m.links = {{"all", count, 1e9, 1e-6}};
+  return sa::Mesh({sizes, m.devices()}, names);
+}
+sa::Mesh mesh_elsewhere(const bench::Product& p) {
   Shape sizes;
   std::vector<std::string> names;
   for (const bench::MeshAxis& a : p.mesh) {
     sizes.push_back(a.size);
     names.emplace_back(1, a.name);
   }
-  return sa::Mesh({sizes, devices}, names);
+  return mesh_elsewhere(sizes, names);
 }
 
 }  // namespace
@@ -55,6 +57,22 @@ TEST_CASE("known plans: programs move what the best plan moves") {
     CHECK(k.because.empty() == (k.planned == 0));
     CHECK(bytes_of(e) <= k.xla);
   }
+}
+
+// An axis more, which cuts no operand: many devices can do what eight can.
+TEST_CASE("known plans: 128 devices and more move no more than eight, or are faster") {
+  const auto seconds = [](const sa::Explanation& e) { return e.compute_seconds + e.transfer_seconds; };
+  const sa::Mesh eight = mesh_elsewhere({4, 2}, {"x", "y"});
+  const std::vector<int> more = sa::testing::full_scale() ? std::vector{16, 32, 128} : std::vector{16};
+  for (const int z : more)
+    for (const sa::Mesh& mesh :
+         {mesh_elsewhere({4, 2, z}, {"x", "y", "z"}), mesh_elsewhere({z, 4, 2}, {"z", "x", "y"})})
+      for (const KnownPlan& k : known_plans::known_plans()) {
+        CAPTURE(k.name);
+        const sa::Explanation e = plan_of(k, mesh);
+        CAPTURE(e.to_string());
+        if (bytes_of(e) > std::max(k.best, k.planned)) CHECK(seconds(e) < seconds(plan_of(k, eight)));
+      }
 }
 
 TEST_CASE("known plans: values are those of one device") {

@@ -333,7 +333,6 @@ TEST_CASE("layers: inference_mode sets the fields of all parts") {
 }
 
 TEST_CASE("layers: on devices they have the values of one, and move what their statistics need") {
-  sa::set_cpu_device_count(8);
   const sa::Mesh mesh = sa::make_mesh({{"x", 8}});
   const sa::NamedSharding by_row(mesh, P("x"));
   const Array x = numbers({16, 6}), cut = sa::device_put(x, by_row);

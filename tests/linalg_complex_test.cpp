@@ -205,7 +205,6 @@ TEST_CASE("linalg: matrices of complex64 with real right-hand sides, and the oth
 }
 
 TEST_CASE("linalg: batches of complex matrices stay cut, nothing moves; right-hand sides may be cut") {
-  sa::set_cpu_device_count(8);
   const sa::Mesh mesh = sa::make_mesh({{"x", 8}});
   const Array x = numbers({16, 6, 6}, 4) + 4 * one(6);
   const auto all = [](const Array& a) {

@@ -128,7 +128,6 @@ TEST_CASE("linalg: an ill-conditioned matrix and a large one") {
 }
 
 TEST_CASE("linalg: batches stay cut, nothing moves; a matrix that is cut is gathered") {
-  sa::set_cpu_device_count(8);
   const sa::Mesh mesh = sa::make_mesh({{"x", 8}});
   const Array x = numbers({16, 6, 6}, 4) + 4 * sa::eye(6, std::nullopt, 0, sa::float64);
   const auto all = [](const Array& a) {
@@ -149,7 +148,6 @@ TEST_CASE("linalg: batches stay cut, nothing moves; a matrix that is cut is gath
 }
 
 TEST_CASE("linalg: right-hand sides may be cut") {
-  sa::set_cpu_device_count(8);
   const sa::Mesh mesh = sa::make_mesh({{"x", 8}});
   const Array a = numbers({6, 6}, 5) + 4 * sa::eye(6, std::nullopt, 0, sa::float64), b = numbers({6, 16}, 6);
   const auto f = [](const Array& m, const Array& s) { return la::solve(m, s); };

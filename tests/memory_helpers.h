@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "everywhere.h"
 #include "execute/evaluate.h"
 #include "shardarray/shardarray.h"
 
@@ -10,9 +11,9 @@ namespace memory_helpers {
 
 namespace sa = shardarray;
 using sa::Array;
+using sa::testing::values;
 using Values = std::vector<double>;
 
-inline Values values(const Array& x) { return x.to_vector<double>(); }
 inline std::vector<const void*> addresses(const Array& x) {
   std::vector<const void*> p;
   for (const sa::BufferRef& b : sa::value_of(x)->buffers) p.push_back(b->data);

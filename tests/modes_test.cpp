@@ -13,6 +13,7 @@ namespace modes_test {
 
 using namespace shardarray;
 using program_test::on_xy;
+using shardarray::testing::everywhere;
 
 Array mixed(const Shape& shape, int seed = 0) {
   std::vector<float> v(static_cast<std::size_t>(num_elements(shape)));
@@ -20,7 +21,7 @@ Array mixed(const Shape& shape, int seed = 0) {
     v[k] = static_cast<float>((k * 7919 + static_cast<std::size_t>(seed) * 31) % 1009) / 97 - 5;
   return array(v, shape);
 }
-std::vector<float> bits(const Array& x) { return x.to_vector<float>(); }
+std::vector<float> bits(const Array& x) { return everywhere(x).to_vector<float>(); }
 
 struct Program {
   const char* name;

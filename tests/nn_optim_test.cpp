@@ -323,7 +323,7 @@ void check_document(const Json& file, const Json& c) {
     if (jitted && t == 0 && donate != "warn") check_layers(old.layers, out["init"]);
     for (const Array& leaf : tree_leaves(std::tuple(model, state))) CHECK(leaf.is_fully_replicated());
   }
-  CHECK(state.count.item<int>() == 10);
+  CHECK(testing::values(state.count)[0] == 10);
   if (jitted) {
     const Json& last = out["opt_state_last"];
     CHECK(golden::close(state.mu.layers[0].weight, last["[0].mu.layers[0].weight"], 1e-4, 1e-6));
@@ -340,7 +340,7 @@ void check_document(const Json& file, const Json& c) {
   double sum = 0;
   for (std::size_t k = 0; k < 4; k++) {
     const auto part = slice(16 * k, 16 * k + 16);
-    const double loss = evaluate(model, xs[part], ys[part]).item<float>();
+    const double loss = testing::values(evaluate(model, xs[part], ys[part]))[0];
     CHECK(loss == doctest::Approx(out["eval_losses"][k].get<double>()).epsilon(1e-5));
     sum += loss;
   }

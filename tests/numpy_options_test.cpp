@@ -16,6 +16,7 @@ using sa::ReduceOptions;
 using sa::Shape;
 using Arrays = std::vector<Array>;
 using Values = std::vector<double>;
+using shardarray::testing::values;
 
 namespace {
 
@@ -36,7 +37,6 @@ void check_case(const std::string& name, const Arrays& given, double tolerance =
     CHECK(given[k].dtype() == golden::dtype_named(cases[k]["dtype"]));
   }
 }
-Values values(const Array& x) { return x.to_vector<double>(); }
 void add(Arrays& to, const Arrays& more) { to.insert(to.end(), more.begin(), more.end()); }
 
 // Made when a test asks: before main there are no devices.

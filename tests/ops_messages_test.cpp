@@ -82,7 +82,6 @@ TEST_CASE("messages: elementwise") {
 }
 
 TEST_CASE("messages: what cannot be computed is said in the name of the function that was called") {
-  set_cpu_device_count(8);
   const Array a = device_put(ones({4, 4}), devices()[0]), b = device_put(ones({4, 4}), devices()[1]);
   const std::vector<std::pair<std::string, shardarray::testing::Erased<Array()>>> cases{
       {"equal", [&] { return a == b; }},

@@ -4,6 +4,7 @@
 namespace optim_values_test {
 
 using namespace shardarray;
+using shardarray::testing::values;
 
 namespace {
 
@@ -24,7 +25,6 @@ struct Twice {
   }
 };
 bool is_matrix(const Array& x) { return x.ndim() > 1; }
-std::vector<double> values(const Array& x) { return x.to_vector<double>(); }
 
 }  // namespace
 

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include "everywhere.h"
 #include "messages.h"
 #include "shardarray/explain.h"
 #include "shardarray/filter_shard.h"
@@ -25,13 +26,12 @@ using sa::Array;
 using sa::Shape;
 using Values = std::vector<double>;
 using shardarray::testing::message_of;
+using shardarray::testing::values;
 
 namespace {
 
 constexpr double nan_ = std::numeric_limits<double>::quiet_NaN(),
                  inf = std::numeric_limits<double>::infinity();
-
-Values values(const Array& x) { return x.to_vector<double>(); }
 
 }  // namespace
 
@@ -281,7 +281,6 @@ TEST_CASE("ordering: messages") {
 }
 
 TEST_CASE("ordering: top_k of long rows, of which many elements are equal, is the front of a stable sort") {
-  sa::set_cpu_device_count(8);
   for (const std::int64_t n : {100, 1000, 8192, 8193, 10007, 16384, 40960})
     for (const std::int64_t k : {0, 1, 5, 16, 40}) {
       CAPTURE(n);

@@ -2,6 +2,7 @@
 // the op is linear in the arithmetic of its dtype, see Linear in graph/op.h; exact sums then show no difference at all.
 #include <cmath>
 
+#include "everywhere.h"
 #include "partial_sums.h"
 #include "runtime/half_floats.h"
 #include "shardarray/reproducible.h"
@@ -133,8 +134,10 @@ std::vector<Row> rounding_rows() {
 std::string unequal(const Array& got, const Array& want) {
   if (got.shape() != want.shape() || got.dtype() != want.dtype()) return "another type";
   if (!sa::is_inexact(want.dtype()))
-    return got.to_vector<std::uint64_t>() == want.to_vector<std::uint64_t>() ? "" : "whole numbers differ";
-  const auto g = got.to_vector<double>(), w = want.to_vector<double>();
+    return sa::testing::read<std::uint64_t>(got) == sa::testing::read<std::uint64_t>(want)
+               ? ""
+               : "whole numbers differ";
+  const auto g = sa::testing::values(got), w = sa::testing::values(want);
   const double lost = 2 * (want.dtype() == sa::float64   ? std::numeric_limits<double>::denorm_min()
                            : want.dtype() == sa::float32 ? std::numeric_limits<float>::denorm_min()
                                                          : 0);

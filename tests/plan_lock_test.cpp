@@ -211,7 +211,6 @@ TEST_CASE("plan checks: donated memory has to be reused") {
 }
 
 TEST_CASE("plan checks: what does not fit is refused with what is large and what would help") {
-  sa::set_cpu_device_count(8);
   const Array x = placed({64, 256}, on_xy(P("x"))), w = placed({256, 1024}, on_xy(P()));
   const sa::Explanation e = sa::explain(
       [](const Array& a, const Array& b) {

@@ -48,14 +48,12 @@ template <class F> void check_case(const Json& c, double tolerance, const F& f) 
   }
 }
 
-Values values(const Array& x) { return x.to_vector<double>(); }
 constexpr double nan = std::numeric_limits<double>::quiet_NaN(),
                  inf = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
 TEST_CASE("pooling: JAX's values and gradients, whatever is cut") {
-  sa::set_cpu_device_count(8);
   const Json all = golden::load("windows.json");
   for (const Json& c : all["pools"]) {
     const std::string name = c["name"];
@@ -74,7 +72,6 @@ TEST_CASE("pooling: JAX's values and gradients, whatever is cut") {
 }
 
 TEST_CASE("resize: JAX's values and gradients, whatever is cut") {
-  sa::set_cpu_device_count(8);
   const Json all = golden::load("windows.json");
   for (const Json& c : all["resizes"]) {
     const std::string name = c["method"];

@@ -86,7 +86,6 @@ static std::int64_t bytes_read() {
 
 TEST_CASE(
     "transport: of a file and of a checkpoint a process reads what its own devices hold, rows or columns") {
-  sa::set_cpu_device_count(8);
   World& w = World::of(2);
   const shardarray::testing::TemporaryFolder folder;
   const std::string npy = folder.file("x.npy"), tensors = folder.file("x.safetensors");

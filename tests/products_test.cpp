@@ -22,12 +22,9 @@ using sa::Array;
 using sa::Shape;
 using Values = std::vector<double>;
 using shardarray::testing::message_of;
+using shardarray::testing::values;
 
-namespace {
-
-Values values(const Array& x) { return x.to_vector<double>(); }
-
-}  // namespace
+namespace {}  // namespace
 
 TEST_CASE("products: shapes and types of outer, inner, vdot, kron, cross") {
   const Array x = sa::ones({2, 3}), i = array({1, 2});
@@ -120,7 +117,6 @@ TEST_CASE("samples: convolutions of integers and of short lines") {
 }
 
 TEST_CASE("samples: of a long convolution borders move, and nothing is stored for every pair of elements") {
-  sa::set_cpu_device_count(8);
   const sa::Mesh mesh = sa::make_mesh({{"x", 8}});
   for (const std::int64_t m : {33, 64, 100, 300})
     for (const auto mode : {sa::ConvolveMode::full, sa::ConvolveMode::valid}) {
@@ -177,7 +173,6 @@ TEST_CASE("samples: of a long convolution borders move, and nothing is stored fo
 }
 
 TEST_CASE("products: of what is cut only borders, partial results and counts move") {
-  sa::set_cpu_device_count(8);
   const auto cut = [](const sa::P& spec) { return sa::NamedSharding(sa::make_mesh({{"x", 8}}), spec); };
   const Array line = program_test::placed({1024}, cut(sa::P("x"))),
               few = program_test::placed({5}, cut(sa::P())),

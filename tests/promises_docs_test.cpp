@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "everywhere.h"
 #include "messages.h"
 #include "shardarray/shardarray.h"
 
@@ -20,6 +21,7 @@ namespace sa = shardarray;
 using sa::Array;
 using sa::DType;
 using sa::Shape;
+using shardarray::testing::values;
 
 namespace {
 
@@ -28,7 +30,6 @@ using Words = std::vector<std::int64_t>;
 
 const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
 
-Values values(const Array& x) { return x.to_vector<double>(); }
 Words words(const Array& x) { return x.to_vector<std::int64_t>(); }
 Array floats(const Values& v) { return sa::array(v, sa::float32); }
 Array integers(const Words& v, DType t = sa::int32) { return sa::array(v, t); }

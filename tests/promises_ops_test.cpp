@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "everywhere.h"
 #include "shardarray/shardarray.h"
 
 namespace promises_ops_test {
@@ -20,6 +21,7 @@ namespace sa = shardarray;
 using sa::Array;
 using sa::DType;
 using sa::Shape;
+using shardarray::testing::values;
 
 namespace {
 
@@ -30,7 +32,6 @@ using Binary = std::function<Array(const Array&, const Array&)>;
 
 const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
 
-Values values(const Array& x) { return x.to_vector<double>(); }
 Words words(const Array& x) { return x.to_vector<std::int64_t>(); }
 Array floats(const Values& v) { return sa::array(v, sa::float32); }
 template <class E, class F> std::string message(const F& f) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "erased.h"
+#include "everywhere.h"
 #include "messages.h"
 #include "shardarray/ordering.h"
 #include "shardarray/placement.h"
@@ -24,12 +25,9 @@ using sa::Array;
 using sa::Shape;
 using Values = std::vector<double>;
 using shardarray::testing::message_of;
+using shardarray::testing::values;
 
-namespace {
-
-Values values(const Array& x) { return x.to_vector<double>(); }
-
-}  // namespace
+namespace {}  // namespace
 
 TEST_CASE("rearranging: tile, repeat, ranks and joins have NumPy's shapes") {
   const Array x = array({{1, 2}, {3, 4}});

@@ -60,7 +60,6 @@ TEST_CASE("relabel: of all orders of the devices none leaves more in its place")
 }
 
 TEST_CASE("relabel: a sharding on other devices gives the same tiles, and moves nothing where it need not") {
-  sa::set_cpu_device_count(8);
   const Array x = numbers({16, 24});
   const auto spec = {P("a", "b"), P(sa::axes("b", "a")), P("b"), P(sa::none, sa::axes("a", "b")), P()};
   const sa::Mesh one = sa::make_mesh({{"a", 4}, {"b", 2}});
@@ -92,7 +91,6 @@ TEST_CASE("relabel: a sharding on other devices gives the same tiles, and moves 
 }
 
 TEST_CASE("relabel: messages") {
-  sa::set_cpu_device_count(8);
   const sa::NamedSharding rows(sa::make_mesh({{"a", 8}}), P(sa::none, "a"));
   CHECK_THROWS_WITH_AS((void)sa::relabel_devices(numbers({8}), rows), doctest::Contains("relabel_devices: "),
                        sa::ShardingError);

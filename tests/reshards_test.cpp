@@ -76,7 +76,6 @@ std::int64_t most_missing(const Boxes& from, const Boxes& to) {
 }  // namespace
 
 TEST_CASE("reshards: random pairs of placements move what the target lacks, in the memory of both") {
-  sa::set_cpu_device_count(8);
   std::mt19937 random(11);
   for (int pair = 0; pair < (sa::testing::full_scale() ? 2000 : 150); pair++) {
     const std::size_t rank = 1 + random() % 3;
@@ -122,7 +121,6 @@ TEST_CASE("reshards: random pairs of placements move what the target lacks, in t
 
 // Each is planned twice, by meshes that are made anew: what a plan needs is in memory of other addresses then.
 TEST_CASE("reshards: the same program has the same plan") {
-  sa::set_cpu_device_count(8);
   for (std::uint32_t seed = 0; seed < (sa::testing::full_scale() ? 300u : 40u); seed++) {
     const auto plan = [seed] {
       std::mt19937 random(seed);
@@ -151,7 +149,6 @@ TEST_CASE("reshards: the same program has the same plan") {
 TEST_CASE(
     "reshards: a program moves what its busiest device receives, not what the busiest of each transfer "
     "does") {
-  sa::set_cpu_device_count(8);
   const std::vector<sa::Device> all = sa::devices();
   const sa::Mesh mesh({{4}, {all[0], all[1], all[2], all[3]}}, {"x"}),
       back({{4}, {all[3], all[2], all[1], all[0]}}, {"x"});
@@ -197,7 +194,6 @@ TEST_CASE(
 TEST_CASE(
     "reshards: devices that have the same summand in memory of their own cut it first where the result is "
     "cut") {
-  sa::set_cpu_device_count(8);
   const std::shared_ptr<void> reset(nullptr, [](void*) { sa::set_share_replicas(true); });
   const sa::Mesh mesh = sa::make_mesh({{"x", 4}, {"y", 2}});
   constexpr std::int64_t all = 1024 * 64 * 4;
@@ -239,7 +235,6 @@ TEST_CASE(
 
 // Placements that have no common mesh with the others': on devices in another order, and cut by other factors.
 TEST_CASE("reshards: what is asked to lie somewhere lies there as a result, whoever computes with it") {
-  sa::set_cpu_device_count(8);
   const std::vector<sa::Device> all = sa::devices();
   std::vector<sa::Device> back(all.rbegin(), all.rend());
   const sa::Mesh mesh = sa::make_mesh({{"x", 8}}), turned({{8}, back}, {"x"}),

@@ -38,7 +38,6 @@ std::vector<sa::Sharding> shardings(std::size_t rank) {
 }  // namespace
 
 TEST_CASE("scan: JAX's values and gradients, whatever is cut") {
-  sa::set_cpu_device_count(8);
   const Json all = golden::load("scans.json");
   for (const Json& c : all["cases"]) {
     const std::string name = c["name"];
@@ -105,7 +104,6 @@ TEST_CASE("scan: bool extrema, dtypes that were asked for, 16-bit floats in floa
 }
 
 TEST_CASE("scan: long lines, cut or not, are as exact as sums") {
-  sa::set_cpu_device_count(8);
   std::mt19937 rng(5);
   std::uniform_real_distribution<float> any(0, 1);
   for (const Shape& shape : {Shape{100000}, Shape{5000, 3}, Shape{3, 5000}, Shape{2, 2050, 70}}) {
@@ -131,7 +129,6 @@ TEST_CASE("scan: long lines, cut or not, are as exact as sums") {
 }
 
 TEST_CASE("scan: sums of what is not negative never fall, products are those of neighbours") {
-  sa::set_cpu_device_count(8);
   std::mt19937 rng(7);
   std::uniform_real_distribution<float> any(0, 1);
   for (const std::int64_t n : {1000, 4096, 10000}) {
@@ -155,7 +152,6 @@ TEST_CASE("scan: sums of what is not negative never fall, products are those of 
 }
 
 TEST_CASE("scan: in reproducible mode no cut changes a bit") {
-  sa::set_cpu_device_count(8);
   std::mt19937 rng(6);
   std::normal_distribution<float> any;
   std::vector<float> data(3000);
@@ -170,7 +166,6 @@ TEST_CASE("scan: in reproducible mode no cut changes a bit") {
 }
 
 TEST_CASE("scan: along a cut dimension only totals move") {
-  sa::set_cpu_device_count(8);
   const auto f = [](const Array& v) { return sa::cumsum(v, 0); };
   // A device gets the totals [8] of 3 others at most; of 7 rows the last of 4 tiles has one, of 5 it has none.
   CHECK(planned(f, placed({16, 8}, on_xy(P("x")))) == "exchange{x} 96");

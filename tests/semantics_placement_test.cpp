@@ -33,7 +33,6 @@ sa::Sharding on_four(int first, const sa::P& spec) {
 }
 // One device, meshes over the first and the last four, all of them.
 std::vector<sa::Sharding> places() {
-  sa::set_cpu_device_count(8);
   return {on(0),
           on(1),
           on_four(0, sa::P("x")),
@@ -112,7 +111,6 @@ TEST_CASE("placement: second derivatives of moves come back, too") {
 }
 
 TEST_CASE("placement: gradients of several variables on different devices") {
-  sa::set_cpu_device_count(8);
   const Array a = sa::device_put(numbers({8}), on(0)),
               b = sa::device_put(numbers({8}, sa::float32, 1), on(1)),
               c = sa::device_put(numbers({8}, sa::float32, 2), on_four(4, sa::P("x"))),
@@ -143,7 +141,6 @@ TEST_CASE("placement: gradients of several variables on different devices") {
 }
 
 TEST_CASE("placement: gradients of moves through jit, vmap and pmap") {
-  sa::set_cpu_device_count(8);
   for (const sa::Sharding& source : {on(1), on(6), on_four(4, sa::P("x"))}) {
     CAPTURE(source.to_string());
     const Array x = sa::device_put(numbers({8, 4}), source);
@@ -181,7 +178,6 @@ TEST_CASE("placement: gradients of moves through jit, vmap and pmap") {
 }
 
 TEST_CASE("placement: the gradient of a variable that is bound to no device stays where its value went") {
-  sa::set_cpu_device_count(8);
   const Array x = numbers({8});
   const auto loss = [](Array v) { return sa::sum(sa::square(sa::device_put(v, on_four(4, sa::P("x"))))); };
   const Array g = sa::grad(loss)(x);
@@ -231,7 +227,6 @@ TEST_CASE("placement: *_like is where its model is") {
 
 TEST_CASE(
     "placement: an optimizer's zeros lie where the parameters lie, computed or not, in a trace or not") {
-  sa::set_cpu_device_count(8);
   const Array x = sa::device_put(numbers({8, 4}), on_xy(sa::P("x")));
   const auto adam = sa::optim::adam(0.1);
   const Array lazy = x * 2;
@@ -283,7 +278,6 @@ std::vector<double> rolled(const std::vector<double>& v, const Shape& shape,
 }  // namespace
 
 TEST_CASE("placement: roll is one exchange of what must move") {
-  sa::set_cpu_device_count(8);
   for (const Shape& shape : {Shape{16, 4}, Shape{10, 6}, Shape{7, 5}})
     for (const sa::P& spec : {sa::P("x"), sa::P("x", "y"), sa::P(sa::none, sa::axes("y", "x")), sa::P()})
       for (const auto& shifts : std::vector<std::vector<std::int64_t>>{
@@ -323,7 +317,6 @@ TEST_CASE("placement: roll of one axis, of all elements, of nothing") {
 
 // ---------------------------------------------------------------- rows of pmap's results
 TEST_CASE("placement: a row of pmap's result moves that row at most") {
-  sa::set_cpu_device_count(8);
   const auto f = sa::pmap([](Array v) { return v * 2; });
   const Array y = f(numbers({8, 6}));
   for (int k : {0, 3, 7}) {
@@ -339,7 +332,6 @@ TEST_CASE("placement: a row of pmap's result moves that row at most") {
 
 // ---------------------------------------------------------------- captured arrays
 TEST_CASE("placement: an array that a jitted function captures is a leaf with its placement") {
-  sa::set_cpu_device_count(8);
   const Array captured = sa::device_put(numbers({8}), on(1)), free = numbers({8});
   const auto f = sa::jit([=](Array x) { return x + captured; });
   CHECK(devices_of(f(free)) == std::set{1});
@@ -361,7 +353,6 @@ TEST_CASE("placement: an array that a jitted function captures is a leaf with it
 }
 
 TEST_CASE("placement: devices that do not exist are named at once") {
-  sa::set_cpu_device_count(8);
   const Array x = numbers({8});
   const sa::Device none_such{99};
   const std::string rest =
@@ -379,7 +370,6 @@ TEST_CASE("placement: devices that do not exist are named at once") {
 }
 
 TEST_CASE("placement: messages of pieces say the rule and what to do") {
-  sa::set_cpu_device_count(8);
   const Array x = sa::device_put(numbers({4}), on_four(0, sa::P("x")));
   CHECK(message<sa::ShapeError>([&] { x.addressable_data(4); }) ==
         "addressable_data: shard 4 of 4 shards. They are numbered from 0, in the order of the sharding's "

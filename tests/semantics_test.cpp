@@ -195,7 +195,6 @@ TEST_CASE("semantics: take(clip) takes negative indices for 0, as NumPy") {
 }
 
 TEST_CASE("semantics: take and scatter with every index dtype, forward and backward, whole and on shards") {
-  sa::set_cpu_device_count(8);
   const std::vector<int> at = {3, 0, 3, 9, 1};
   const Array table = numbers({10, 4}), weights = numbers({5, 4}, sa::float32, 3);
   std::vector<double> want(40), picked;

@@ -46,7 +46,6 @@ TEST_CASE("spellings: a list of axes is a list of axes") {
 }
 
 TEST_CASE("spellings: sizes and names of a mesh apart, as in JAX") {
-  set_cpu_device_count(8);
   CHECK(make_mesh({4, 2}, {"x", "y"}) == make_mesh({{"x", 4}, {"y", 2}}));
 }
 
@@ -88,7 +87,6 @@ TEST_CASE("spellings: floats do not go into integers without a word") {
 }
 
 TEST_CASE("spellings: a null pointer in a spec is none") {
-  set_cpu_device_count(8);
   const char* nothing = nullptr;
   CHECK(P(nullptr, "x") == P(none, "x"));
   CHECK(P(nothing, "x") == P(none, "x"));
@@ -97,7 +95,6 @@ TEST_CASE("spellings: a null pointer in a spec is none") {
 
 // ---------------------------------------------------------------- types before anything is computed
 TEST_CASE("spellings: type_string shows a placement as soon as it is asked for") {
-  set_cpu_device_count(8);
   const Array x = numbers({8, 4}) + 0;
   const Array placed = filter_shard(x, cut(P("x", "y")));
   const Array next = tanh(placed) * 2 + placed;

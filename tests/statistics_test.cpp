@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "everywhere.h"
 #include "messages.h"
 #include "shardarray/grad.h"
 #include "shardarray/placement.h"
@@ -23,13 +24,13 @@ using sa::Array;
 using sa::Shape;
 using Values = std::vector<double>;
 using shardarray::testing::message_of;
+using shardarray::testing::values;
 
 namespace {
 
 constexpr double nan_ = std::numeric_limits<double>::quiet_NaN(),
                  inf = std::numeric_limits<double>::infinity();
 
-Values values(const Array& x) { return x.to_vector<double>(); }
 double value(const Array& x) { return values(x)[0]; }
 
 }  // namespace

@@ -102,7 +102,6 @@ bool asked_for(const sa::TransferInfo& t) {
 }  // namespace
 
 TEST_CASE("strict: what is made of boxes moves nothing unasked, on any mesh, or is refused") {
-  sa::set_cpu_device_count(8);
   int refused = 0, let = 0;
   for (const auto& mesh : {sa::make_mesh({{"x", 4}, {"y", 2}}), sa::make_mesh({{"x", 8}, {"y", 1}}),
                            sa::make_mesh({{"x", 2}, {"y", 2}}, {sa::devices()[0], sa::devices()[1],
@@ -137,7 +136,6 @@ TEST_CASE("strict: what is made of boxes moves nothing unasked, on any mesh, or 
 }
 
 TEST_CASE("strict: the gradient of what was asked for is asked for") {
-  sa::set_cpu_device_count(8);
   for (const auto& mesh : {sa::make_mesh({{"x", 4}, {"y", 2}}), sa::make_mesh({{"x", 8}, {"y", 1}})})
     for (const P& spec : {P("x"), P(sa::none, "x"), P("x", "y"), P(axes("x", "y"))})
       for (const Case& c : cases()) {
@@ -159,7 +157,6 @@ TEST_CASE("strict: the gradient of what was asked for is asked for") {
 }
 
 TEST_CASE("strict: the refusal of neighbours' elements names the place, the bytes and the fix, which helps") {
-  sa::set_cpu_device_count(8);
   const Array x = placed({16, 8}, on_xy(P("x")));
   const auto shifted = [](const Array& v) { return sa::tanh(v[sa::slice(1, sa::none)]); };
   const std::string said = refusal([&] { sa::explain(sa::jit(shifted), x); });
@@ -177,7 +174,6 @@ TEST_CASE("strict: the refusal of neighbours' elements names the place, the byte
 }
 
 TEST_CASE("strict: a refusal has other ways, by bytes, which are what they cost") {
-  sa::set_cpu_device_count(8);
   const sa::Mesh mesh = sa::make_mesh({{"x", 8}});
   const auto on = [&](const P& p) { return sa::NamedSharding(mesh, p); };
   const Array a = sa::device_put(numbers({16, 16}), on(P("x"))),
@@ -198,7 +194,6 @@ TEST_CASE("strict: a refusal has other ways, by bytes, which are what they cost"
 }
 
 TEST_CASE("strict: where an axis is needed in parts, the fix makes a mesh that has them, and helps") {
-  sa::set_cpu_device_count(8);
   const sa::Mesh mesh = sa::make_mesh({{"x", 8}});
   const Array a = sa::device_put(numbers({8, 16}), sa::NamedSharding(mesh, P("x"))),
               b = sa::device_put(numbers({4, 32}), sa::NamedSharding(mesh, P(sa::none, "x")));
@@ -240,7 +235,6 @@ TEST_CASE("strict: where an axis is needed in parts, the fix makes a mesh that h
 }
 
 TEST_CASE("strict: the refusal says which operand it is, and what to do where its function made it") {
-  sa::set_cpu_device_count(8);
   const sa::Mesh mesh = sa::make_mesh({{"x", 8}});
   const auto on = [&](const P& p) { return sa::NamedSharding(mesh, p); };
   const Array a = sa::device_put(numbers({16, 16}), on(P("x")));
@@ -277,7 +271,6 @@ TEST_CASE("strict: the refusal says which operand it is, and what to do where it
 }
 
 TEST_CASE("strict: collectives are asked for, and what they give") {
-  sa::set_cpu_device_count(8);
   const Array rows = numbers({8, 16});
   using Body = Array (*)(const Array&);
   const Body bodies[] = {
@@ -312,7 +305,6 @@ TEST_CASE("strict: collectives are asked for, and what they give") {
 }
 
 TEST_CASE("boxes: neighbours' elements cost what they move") {
-  sa::set_cpu_device_count(8);
   const Array cut = placed({16, 8}, on_xy(P("x")));
   for (const Case& c : cases()) {
     if (!c.source) continue;
@@ -330,7 +322,6 @@ TEST_CASE("boxes: neighbours' elements cost what they move") {
 }
 
 TEST_CASE("explain: the lines are those of the function, also where another one has the same program") {
-  sa::set_cpu_device_count(8);
   const auto mesh = sa::make_mesh({{"x", 4}, {"y", 2}});
   const Array x = sa::device_put(numbers({16, 8}), sa::NamedSharding(mesh, P("x")));
   const auto line_of = [&](const auto& f) {
@@ -347,7 +338,6 @@ TEST_CASE("explain: the lines are those of the function, also where another one 
 }
 
 TEST_CASE("explain: a search that does not compare all says so") {
-  sa::set_cpu_device_count(8);
   const auto mesh = sa::make_mesh({{"x", 2}, {"y", 2}, {"z", 2}});
   const auto n = sa::none;
   // Three axes, and each may cut any of the dimensions or none: (rank + 1)^3 strategies.

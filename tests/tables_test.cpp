@@ -220,7 +220,6 @@ TEST_CASE("tables: a line of many delimiters takes no more memory than its numbe
 }
 
 TEST_CASE("tables: columns lie where the sharding says") {
-  set_cpu_device_count(8);
   const Sharding by_row = NamedSharding(make_mesh({{"x", 8}}), P("x"));
   std::string text = "i,j\n";
   for (int k = 0; k < 20; k++) text += std::to_string(k) + "," + std::to_string(k * k) + "\n";
@@ -236,7 +235,6 @@ TEST_CASE("tables: columns lie where the sharding says") {
 }
 
 TEST_CASE("tables: what is written reads back as the same numbers, of every dtype and place") {
-  set_cpu_device_count(8);
   const TemporaryFolder folder;
   const std::string path = folder.file("t.csv");
   const Sharding by_row = NamedSharding(make_mesh({{"x", 8}}), P("x"));

@@ -75,7 +75,6 @@ struct Net {
 }  // namespace
 
 TEST_CASE("summary: paths, types, elements, bytes, and what a device has") {
-  set_cpu_device_count(8);
   const Mesh mesh = make_mesh({{"x", 4}, {"y", 2}});
   Net net{{{device_put(zeros({64, 50}), NamedSharding(mesh, P("x", "y"))), Array()},
            {device_put(zeros({10, 3}, bfloat16), NamedSharding(mesh, P("x"))), zeros({7}, bool_)}},
@@ -102,7 +101,6 @@ TEST_CASE("summary: it evaluates nothing, in traces too, and lists what was give
   CHECK(summary(std::pair(x, 1)).find("f32[8]") != std::string::npos);
   CHECK(summary(x).find("32 B          0 B\n") != std::string::npos);
   // What a device has of all: not the sum of what is most of each.
-  set_cpu_device_count(8);
   std::vector<Array> apart;
   for (std::size_t k = 0; k < 3; k++)
     apart.push_back(device_put(ones(100 + static_cast<std::int64_t>(k)), devices()[k]).block_until_ready());

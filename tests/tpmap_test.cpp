@@ -40,6 +40,12 @@ std::string line_of(std::size_t device, const Result& r) {
 }
 Array twice_and_sum(Array v) { return v * 2 + sa::psum(v, "i"); }
 
+/// By default on the devices of all processes.
+template <class F> auto on_all(const F& f, sa::TpmapOptions o) {
+  if (o.devices.empty()) o.devices = sa::devices();
+  return sa::tpmap(f, std::move(o));
+}
+
 std::vector<Json> cases(const std::string& name) {
   const Json file = golden::load("tpmap_document.json");
   std::vector<Json> r;
@@ -77,20 +83,18 @@ TEST_CASE("tpmap: the document, on the devices of all processes") {
       const sa::random::partitionable mode(c["attrs"]["partitionable"].get<bool>());
       const bool raw = name == "noisy_matmul_raw";
       const auto f =
-          sa::tpmap(noisy_matmul, {.axis_name = "i",
-                                   .args = {sa::broadcast, sa::shard, sa::rng},
-                                   .wrap_return = raw ? sa::WrapReturn() : sa::WrapReturn([](Array x) {
-                                     return x.reshape({-1, x.shape().back()});
-                                   }),
-                                   .devices = sa::devices()});
+          on_all(noisy_matmul, {.axis_name = "i",
+                                .args = {sa::broadcast, sa::shard, sa::rng},
+                                .wrap_return = raw ? sa::WrapReturn() : sa::WrapReturn([](Array x) {
+                                  return x.reshape({-1, x.shape().back()});
+                                })});
       const Array y = f(parameter, data, sa::random::PRNGKey(0));
       CHECK(golden::close(everywhere(y), raw ? c["outputs"] : c["outputs"]["result"], 1e-5, 1e-6));
       CHECK(y.devices().size() == 8);
     }
   for (const Json& c : cases("dice")) {
     const sa::random::partitionable mode(c["attrs"]["partitionable"].get<bool>());
-    const auto roll =
-        sa::tpmap(roll_dice, {.axis_name = "d", .args = {sa::fixed, sa::rng}, .devices = sa::devices()});
+    const auto roll = on_all(roll_dice, {.axis_name = "d", .args = {sa::fixed, sa::rng}});
     const Result r = roll(c["attrs"]["count"].get<int>(), sa::random::PRNGKey(c["attrs"]["seed"].get<int>()));
     CHECK(golden::same_bits(everywhere(r.roll_count), c["outputs"]["roll_count"]));
     CHECK(r.roll_count.weak_type());
@@ -104,7 +108,7 @@ TEST_CASE("tpmap: the document, on the devices of all processes") {
 
 TEST_CASE("tpmap: prints once a device, whose shapes are those of its part") {
   std::ostringstream out;
-  const auto f = sa::tpmap(
+  const auto f = on_all(
       [&](const Array& matrix, const Array& xs) {
         sa::debug::id_print(sa::axis_index("i"),
                             {{"shape_of_parameter", matrix.shape()}, {"shape_of_data", xs.shape()}},
@@ -123,18 +127,17 @@ TEST_CASE("tpmap: every kind of argument") {
   for (const std::string kind : {"thru", "shard", "broadcast"}) {
     const Json c = cases(kind)[0];
     const sa::ArgType type = kind == "thru" ? sa::thru : kind == "shard" ? sa::shard : sa::broadcast;
-    CHECK(golden::close(
-        sa::tpmap(twice_and_sum, {.axis_name = "i", .args = {type}})(golden::array(c["inputs"])),
-        c["outputs"], 1e-5, 1e-5));
+    CHECK(golden::close(on_all(twice_and_sum, {.axis_name = "i", .args = {type}})(golden::array(c["inputs"])),
+                        c["outputs"], 1e-5, 1e-5));
   }
-  const auto scalar = sa::tpmap(twice_and_sum, {.axis_name = "i", .args = {sa::broadcast}});
+  const auto scalar = on_all(twice_and_sum, {.axis_name = "i", .args = {sa::broadcast}});
   CHECK(golden::same_bits(scalar(2.5), cases("broadcast_scalar")[0]["outputs"]));
   CHECK(golden::same_bits(scalar(Array(2.5)), cases("broadcast_scalar")[0]["outputs"]));
 
   // trees, chosen devices, a wrap_return of the tree, out_axes
   const std::vector<sa::Device> four = {sa::devices()[3], sa::devices()[1], sa::devices()[0],
                                         sa::devices()[2]};
-  const auto f = sa::tpmap(
+  const auto f = on_all(
       [](const Params& p, const std::tuple<Array, Array>& batch) {
         return Params{p.w + std::get<0>(batch) + std::get<1>(batch)};
       },
@@ -146,16 +149,16 @@ TEST_CASE("tpmap: every kind of argument") {
   CHECK(r.w.shape() == Shape{4, 2, 2});
   CHECK(values(r.w) == Values{11, 22, 13, 24, 15, 26, 17, 28, 19, 30, 21, 32, 23, 34, 25, 36});
   CHECK(on(sa::unshard(r)[0].w, 3));
-  const auto last = sa::tpmap([](const Array& x) { return x; }, {.args = {sa::shard}, .out_axes = 1});
+  const auto last = on_all([](const Array& x) { return x; }, {.args = {sa::shard}, .out_axes = 1});
   CHECK(last(sa::arange(16)).shape() == Shape{2, 8});
-  const auto joined = sa::tpmap([](const Array& x) { return Tree{{x + 1}}; },
-                                {.args = {sa::shard}, .wrap_return = sa::join_batches});
+  const auto joined = on_all([](const Array& x) { return Tree{{x + 1}}; },
+                             {.args = {sa::shard}, .wrap_return = sa::join_batches});
   CHECK(values(joined(sa::arange(16)).params.w)[15] == 16);
 }
 
 TEST_CASE("tpmap: what lies on its devices stays there") {
-  const auto f = sa::tpmap([](const Array& w, const Array& x) { return sa::dot(x, w); },
-                           {.args = {sa::broadcast, sa::shard}, .wrap_return = sa::join_batches});
+  const auto f = on_all([](const Array& w, const Array& x) { return sa::dot(x, w); },
+                        {.args = {sa::broadcast, sa::shard}, .wrap_return = sa::join_batches});
   const sa::Mesh mesh = sa::make_mesh({{"x", 8}});
   const Array x = sa::device_put(sa::ones({16, 4}), sa::NamedSharding(mesh, sa::P("x"))),
               w = sa::device_put(sa::ones({4, 3}), sa::NamedSharding(mesh, sa::P()));
@@ -171,22 +174,22 @@ TEST_CASE("tpmap: what lies on its devices stays there") {
 }
 
 TEST_CASE("tpmap: with other transforms, and without arguments") {
-  const auto square = sa::tpmap([](const Array& x) { return sa::square(x); },
-                                {.args = {sa::shard}, .wrap_return = sa::join_batches});
+  const auto square = on_all([](const Array& x) { return sa::square(x); },
+                             {.args = {sa::shard}, .wrap_return = sa::join_batches});
   const auto slope = sa::grad([&](const Array& x) { return sa::sum(square(x)); });
   const Array x = sa::arange(8.0);
   check_near(slope(x), {0, 2, 4, 6, 8, 10, 12, 14});
   check_near(sa::jit(slope)(x), {0, 2, 4, 6, 8, 10, 12, 14});
   check_near(sa::vmap(square)(x.reshape({1, 8})), {0, 1, 4, 9, 16, 25, 36, 49});
-  const auto index = sa::tpmap([] { return sa::axis_index("i"); }, {.axis_name = "i"});
+  const auto index = on_all([] { return sa::axis_index("i"); }, {.axis_name = "i"});
   CHECK(values(index()) == Values{0, 1, 2, 3, 4, 5, 6, 7});
   const auto first =
-      sa::tpmap([](const Array& v) { return sa::sum(v); }, {.args = {sa::shard}, .out_axes = sa::none});
-  CHECK(first(sa::arange(16.0)).item<float>() == 1);  // of the first device
+      on_all([](const Array& v) { return sa::sum(v); }, {.args = {sa::shard}, .out_axes = sa::none});
+  CHECK(at(first(sa::arange(16.0))) == 1);  // of the first device
 }
 
 TEST_CASE("tpmap: errors") {
-  const auto f = sa::tpmap(twice_and_sum, {.axis_name = "i", .args = {sa::shard}});
+  const auto f = on_all(twice_and_sum, {.axis_name = "i", .args = {sa::shard}});
   const std::string rows = cases("shard_not_divisible_message")[0]["outputs"]["text"];
   const std::string seven = error<sa::ShapeError>([&] { f(sa::ones({7, 2})); });
   CHECK(contains(seven, "tpmap: " + rows.substr(0, rows.find('.')) + ": `0` f32[7,2]."));
@@ -196,12 +199,12 @@ TEST_CASE("tpmap: errors") {
   CHECK(
       contains(error<sa::ShapeError>([&] { f(1.0); }), "tpmap: argument 0 is a number and declared shard."));
   const auto draw =
-      sa::tpmap([](const Array& key) { return sa::random::normal(key, {2}); }, {.args = {sa::rng}});
+      on_all([](const Array& key) { return sa::random::normal(key, {2}); }, {.args = {sa::rng}});
   CHECK(error<sa::ShapeError>([&] { draw(0); })
             .starts_with("tpmap: argument 0 is a number and declared rng. A key is an array. Make one with "
                          "random::key(seed)."));
   const auto two =
-      sa::tpmap([](const Tree& t, const Array&) { return t.params.w; }, {.args = {sa::shard, sa::broadcast}});
+      on_all([](const Tree& t, const Array&) { return t.params.w; }, {.args = {sa::shard, sa::broadcast}});
   CHECK(contains(
       error<sa::ShapeError>([&] { two(Tree{{sa::ones({9})}}, 1.0); }),
       "Trying to split 9 rows into 8 groups: `0.params.w` f32[9]. The batch size must be a multiple "
@@ -212,10 +215,10 @@ TEST_CASE("tpmap: errors") {
                  }),
                  "Name a number of devices or groups that divides 3, or pad it to 8 rows with pad(x, {{0, "
                  "5}, {0, 0}})."));
-  const auto one = sa::tpmap([](const Array& a, const Array& b) { return a + b; }, {.args = {sa::shard}});
+  const auto one = on_all([](const Array& a, const Array& b) { return a + b; }, {.args = {sa::shard}});
   CHECK(contains(error<sa::TreeError>([&] { one(sa::ones({8}), sa::ones({8})); }),
                  "tpmap: the number of arguments does not match the ones declared in .args (2 != 1)."));
-  const auto thru = sa::tpmap(twice_and_sum, {.axis_name = "i", .args = {sa::thru}});
+  const auto thru = on_all(twice_and_sum, {.axis_name = "i", .args = {sa::thru}});
   CHECK(contains(
       error<sa::ShapeError>([&] { thru(sa::ones({4})); }),
       "tpmap: `0` f32[4] has 4 rows for 8 devices. Declared thru, it has one row for each. Give it 8, "
@@ -224,19 +227,19 @@ TEST_CASE("tpmap: errors") {
         std::string::npos);
   CHECK(error<sa::ShapeError>([&] { thru(sa::ones({9})); }).find("Take 8 of them with x[slice(8)].") !=
         std::string::npos);
-  const auto fixed = sa::tpmap([](const Tree& t, const Array& x) { return x + t.params.w; },
-                               {.args = {sa::fixed, sa::shard}});
+  const auto fixed =
+      on_all([](const Tree& t, const Array& x) { return x + t.params.w; }, {.args = {sa::fixed, sa::shard}});
   CHECK(contains(error<sa::TreeError>([&] { fixed(Tree{{sa::ones({8})}}, sa::ones({8})); }),
                  "tpmap: `0.params.w` f32[8] is declared fixed and holds an array."));
-  const auto key = sa::tpmap([](const Array& k) { return sa::random::normal(k); }, {.args = {sa::rng}});
+  const auto key = on_all([](const Array& k) { return sa::random::normal(k); }, {.args = {sa::rng}});
   CHECK(contains(error<sa::ShapeError>([&] { key(sa::random::split(sa::random::key(0), 8)); }),
                  "random::split: accepts a single key"));
-  const auto wrapped = sa::tpmap(
+  const auto wrapped = on_all(
       twice_and_sum, {.axis_name = "i", .args = {sa::shard}, .wrap_return = [](Params p) { return p; }});
   CHECK(contains(error<sa::TreeError>([&] { wrapped(sa::ones({8})); }),
                  "tpmap: wrap_return takes another type"));
   const auto flat =
-      sa::tpmap(twice_and_sum, {.axis_name = "i", .args = {sa::thru}, .wrap_return = sa::join_batches});
+      on_all(twice_and_sum, {.axis_name = "i", .args = {sa::thru}, .wrap_return = sa::join_batches});
   CHECK(contains(error<sa::ShapeError>([&] { flat(sa::ones({8})); }),
                  "join_batches: cannot join the first 2 dimensions of f32[8]."));
 }
@@ -248,7 +251,7 @@ TEST_CASE("tpmap: refuses what bobbin refuses, for its reasons") {
   const auto refusal = [](const std::string& name) {
     return cases(name)[0]["outputs"]["text"].get<std::string>();
   };
-  const auto shard = sa::tpmap(twice_and_sum, {.axis_name = "i", .args = {sa::shard}});
+  const auto shard = on_all(twice_and_sum, {.axis_name = "i", .args = {sa::shard}});
   const std::string rows =
       cases("shard_not_divisible")[0]["raises"];  // `ValueError: Trying to split 7 rows ..`
   CHECK(contains(error<sa::ShapeError>([&] {
@@ -256,7 +259,7 @@ TEST_CASE("tpmap: refuses what bobbin refuses, for its reasons") {
                  }),
                  rows.substr(rows.find("Trying"), rows.find('.') - rows.find("Trying"))));
 
-  const auto one = sa::tpmap([](const Array& a, const Array& b) { return a + b; }, {.args = {sa::shard}});
+  const auto one = on_all([](const Array& a, const Array& b) { return a + b; }, {.args = {sa::shard}});
   const std::string numbers = refusal("wrong_count").substr(refusal("wrong_count").rfind('('));
   CHECK(numbers == "(2 != 1)");
   CHECK(contains(error<sa::TreeError>([&] { one(sa::ones({8}), sa::ones({8})); }), numbers));

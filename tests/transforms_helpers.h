@@ -15,11 +15,11 @@ namespace sa = shardarray;
 using sa::Array;
 using sa::Shape;
 using sa::testing::everywhere;
+using sa::testing::values;
 
 using Values = std::vector<double>;
 
 inline double at(const Array& x) { return everywhere(x).item<float>(); }
-inline Values values(const Array& x) { return everywhere(x).to_vector<double>(); }
 inline void check_near(const Array& got, const Values& want, double tolerance = 1e-5) {
   const Values v = values(got);
   REQUIRE(v.size() == want.size());

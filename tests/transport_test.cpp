@@ -232,7 +232,9 @@ TEST_CASE("transport: a process has the instances of its own devices, and says w
              ": f32[8] has a part on " + sa::to_string(remote) +
              ", which is of process 1; this is process 0. A process reads what its own devices hold. Read "
              "addressable_shards() in each process, or make it whole in all of them first: device_put(x, "
-             "PositionalSharding(devices()).replicate()).";
+             "PositionalSharding(devices()).replicate()), or gather_from_processes(x)[0]. Its rows, each "
+             "where "
+             "it lies, gives unshard(x).";
          CHECK(thrown([&] { x.to_vector<float>(); }) == "to_vector" + elsewhere);
          CHECK(thrown([&] { static_cast<void>(sa::to_string(x)); }) == "to_string" + elsewhere);
          std::ostringstream out;

@@ -375,7 +375,6 @@ TEST_CASE("explain: results, and the largest pieces of memory") {
 }
 
 TEST_CASE("measure: a call's time beside its plan's, and nothing is taken away") {
-  sa::set_cpu_device_count(8);
   const sa::Mesh mesh = sa::make_mesh({{"x", 8}});
   const Array x = sa::device_put(sa::ones({256, 512}), sa::NamedSharding(mesh, sa::P("x"))),
               w = sa::device_put(sa::ones({512, 64}), sa::NamedSharding(mesh, sa::P()));

@@ -28,7 +28,6 @@ Array price_of_call(const Array& spot, const Array& draws) {
 }  // namespace
 
 TEST_CASE("programs of users: the price of an option and its slope are Black's and Scholes's") {
-  sa::set_cpu_device_count(8);
   const sa::Mesh mesh = sa::make_mesh({{"x", 8}});
   constexpr std::int64_t n = 1 << 21;
   const Array draws = sa::jit([](const Array& key) { return sa::random::normal(key, {n}); },
@@ -43,7 +42,6 @@ TEST_CASE("programs of users: the price of an option and its slope are Black's a
 }
 
 TEST_CASE("programs of users: an ensemble that is trained at once is its members, each trained alone") {
-  sa::set_cpu_device_count(8);
   const sa::Mesh mesh = sa::make_mesh({{"member", 8}});
   constexpr std::int64_t members = 32;
   using Model = sa::nn::MLP<>;
@@ -75,7 +73,6 @@ TEST_CASE("programs of users: an ensemble that is trained at once is its members
 }
 
 TEST_CASE("programs of users: components by iteration of cut rows are the eigenvectors that LAPACK finds") {
-  sa::set_cpu_device_count(8);
   const sa::Mesh mesh = sa::make_mesh({{"rows", 8}});
   const Array mix =
       sa::random::normal(sa::random::key(4), {12, 12}) * sa::exp(-0.5 * sa::arange(12, sa::float32));

@@ -352,7 +352,6 @@ TEST_CASE("visualize: a difference counts what each device lacks, and names all 
 }
 
 TEST_CASE("visualize: arrays of any rank, dtype and place, inside of maps that of all rows") {
-  set_cpu_device_count(8);
   const Mesh mesh = make_mesh({{"x", 4}, {"y", 2}});
   const auto named = [&](const PartitionSpec& spec) { return NamedSharding(mesh, spec); };
   const VisualizeOptions plain{.use_color = false};
@@ -390,7 +389,6 @@ TEST_CASE("visualize: arrays of any rank, dtype and place, inside of maps that o
 }
 
 TEST_CASE("visualize: what differs between two arrays") {
-  set_cpu_device_count(8);
   const Mesh mesh = make_mesh({{"x", 8}});
   const Array x = device_put(ones({8, 8}), NamedSharding(mesh, P("x")));
   const Array y = filter_shard(x * 2, NamedSharding(mesh, P(none, "x")));
@@ -410,7 +408,6 @@ TEST_CASE("visualize: what differs between two arrays") {
 }
 
 TEST_CASE("visualize: what differs between an array and a sharding") {
-  set_cpu_device_count(8);
   const Mesh mesh = make_mesh({{"x", 8}});
   const Array x = device_put(ones({8, 3}, float64), NamedSharding(mesh, P("x")));
   const NamedSharding named(mesh, P(none, "x"));

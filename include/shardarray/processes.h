@@ -29,10 +29,12 @@ using Arrays = std::vector<Array>;
 SHARDARRAY_API void sync_devices(const std::string& name, Where w = Where::here());
 
 /// The tree of every process, at the process' index. Trees may hold other values, shapes and dtypes in each process, not other
-/// leaves. What comes from others lies uncommitted on the default device. Evaluates. Throws DeviceError for an array with parts that are not here,
-/// TransportError as above, TreeError where the numbers of leaves differ.
+/// leaves. What comes from others lies uncommitted on the default device. An array that is cut over the devices of several processes is
+/// one array of all of them: each tree has it whole, replicated on all devices of its platform. Evaluates. What goes wrong in one process
+/// is thrown in all: DeviceError for an array on devices of other processes alone, what its evaluation throws; in the others it is a
+/// TransportError. TreeError where the leaves differ, TransportError as above.
 template <Tree T> [[nodiscard]] std::vector<T> gather_from_processes(const T& tree, Where w = Where::here()) {
-  const Site site(w);
+  const Site site(w, "gather_from_processes");
   std::vector<T> r;
   for (const core::Arrays& leaves : core::gather_from_processes(tree_leaves(tree)))
     r.push_back(with_leaves(tree, leaves));
@@ -40,10 +42,11 @@ template <Tree T> [[nodiscard]] std::vector<T> gather_from_processes(const T& tr
 }
 
 /// The tree of process `source`, in every process; there, the very same arrays. All give a tree of the same leaves, of whatever
-/// values. Throws as gather_from_processes, and DeviceError for a process that there is not.
+/// values; arrays that are cut over several processes stay as they are. Throws as gather_from_processes, and DeviceError for a process
+/// that there is not.
 template <Tree T>
 [[nodiscard]] T broadcast_one_to_all(const T& tree, int source = 0, Where w = Where::here()) {
-  const Site site(w);
+  const Site site(w, "broadcast_one_to_all");
   return with_leaves(tree, core::broadcast_one_to_all(tree_leaves(tree), source));
 }
 

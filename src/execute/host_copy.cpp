@@ -109,12 +109,17 @@ static void check_addressable(const Value& v, const Type& t, const Instances& he
                          return tile_of(*v.layout, t.shape, own) == tile;
                        });
     if (known) continue;
+    const bool is_of_several = std::any_of(devices.begin(), devices.end(), [&](const Device& d) {
+      return d.process_index != devices[0].process_index;
+    });
     throw DeviceError(fmt::format(
         "{}: {} has a part on {}, which is of process {}; this is process {}. A process reads what its own "
         "devices hold. Read addressable_shards() in each process, or make it whole in all of them first: "
-        "device_put(x, PositionalSharding(devices()).replicate()).",
+        "device_put(x, PositionalSharding(devices()).replicate()){}.",
         current_function("read"), to_string(t), to_string(devices[p]), devices[p].process_index,
-        process_index()));
+        process_index(),
+        is_of_several ? ", or gather_from_processes(x)[0]. Its rows, each where it lies, gives unshard(x)"
+                      : ""));
   }
 }
 

@@ -4,12 +4,17 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <exception>
+#include <set>
+#include <string_view>
 
 #include "base/sizes.h"
 #include "execute/evaluate.h"
 #include "execute/launch.h"
 #include "runtime/devices.h"
 #include "runtime/processes.h"
+#include "shardarray/filter_shard.h"
+#include "shardarray/sharding.h"
 
 namespace shardarray {
 
@@ -25,42 +30,98 @@ template <class N> N read_next(const std::string& from, std::size_t& at) {
   return value;
 }
 
-// Of one build, hence of one meaning: types and row-major elements.
-std::string text_of(std::span<const Array> leaves, const char* function) {
-  std::string text;
-  append(text, leaves.size());
-  for (const Array& a : leaves) {
-    const Type& t = type_of(a, function);
-    append(text, t.dtype);
-    append(text, t.weak);
-    append(text, t.shape.size());
-    for (const std::int64_t n : t.shape) append(text, n);
-    const std::vector<std::byte> bytes = host_elements(a, function);
-    text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  }
-  return text;
+/// One array of several processes, which is not replicated in all: each of them sees that it is.
+bool is_of_several(const Array& a, const char* function) {
+  (void)type_of(a, function);
+  const Sharding s = a.sharding();
+  std::set<int> processes;
+  for (const Device& d : s.device_assignment()) processes.insert(d.process_index);
+  const bool is_everywhere = processes.size() == static_cast<std::size_t>(process_count());
+  return processes.size() > 1 && !(is_everywhere && s.is_fully_replicated(a.ndim()));
+}
+Array whole_everywhere(const Array& a) {
+  const auto all = devices(a.sharding().device_assignment()[0].platform);
+  return device_put(a, PositionalSharding(all).replicate());
 }
 
-Arrays leaves_of(const std::string& text, std::size_t expected, int process, const char* function) {
-  std::size_t at = 0;
-  const auto count = read_next<std::size_t>(text, at);
-  if (count != expected)
-    throw TreeError(
-        fmt::format("{}: process {} gives a tree of {} arrays, process {} one of {}. All give trees of one "
-                    "type with the same "
-                    "absent leaves. Compare their programs.",
-                    function, process, count, process_index(), expected));
-  Arrays leaves;
-  for (std::size_t k = 0; k < count; k++) {
+/// What one process gives: for each leaf whether it is of several processes, then the others' types and row-major elements. Of one
+/// build, hence of one meaning. Where something goes wrong: what.
+struct Given {
+  std::vector<bool> is_shared = {};
+  std::string text = {};
+  std::exception_ptr failure = nullptr;
+};
+Given given(std::span<const Array> leaves, const char* function, bool has_values) {
+  Given g;
+  try {
+    evaluate(leaves, function);
+    for (const Array& a : leaves) g.is_shared.push_back(is_of_several(a, function));
+    g.text = "+";
+    append(g.text, leaves.size());
+    for (const bool shared : g.is_shared) g.text += shared ? 's' : 'o';
+    for (std::size_t k = 0; has_values && k < leaves.size(); k++) {
+      if (g.is_shared[k]) continue;
+      const Type& t = type_of(leaves[k], function);
+      append(g.text, t.dtype);
+      append(g.text, t.weak);
+      append(g.text, t.shape.size());
+      for (const std::int64_t n : t.shape) append(g.text, n);
+      const std::vector<std::byte> bytes = host_elements(leaves[k], function);
+      g.text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    }
+  } catch (const std::exception& e) {
+    // The others would wait for this process, and take its next answer for the one to this question.
+    g.failure = std::current_exception();
+    const auto* const known = dynamic_cast<const Error*>(&e);
+    g.text = "-" + (known != nullptr ? known->text() : std::string(e.what()));
+  }
+  return g;
+}
+
+/// What all give, in their order; what went wrong in one is thrown in all.
+std::vector<std::string> agreed(Processes& all, const std::string& function, const Given& mine) {
+  std::vector<std::string> texts;
+  try {
+    texts = gather_texts(all, function, mine.text);
+  } catch (const Error&) {
+    if (mine.failure == nullptr) throw;
+  }
+  if (mine.failure != nullptr) std::rethrow_exception(mine.failure);
+  for (std::size_t p = 0; p < texts.size(); p++)
+    if (texts[p][0] == '-')
+      throw TransportError(fmt::format("{} (in process {})", std::string_view(texts[p]).substr(1), p));
+  constexpr const char* rule =
+      "All give trees of one type with the same absent leaves, and arrays of several processes in the same "
+      "places. Compare their programs.";
+  for (int p = 0; p < all.count(); p++) {
+    const std::string& theirs = texts[static_cast<std::size_t>(p)];
+    std::size_t at = 1;
+    const auto count = read_next<std::size_t>(theirs, at);
+    if (count != mine.is_shared.size())
+      throw TreeError(fmt::format("{}: process {} gives a tree of {} arrays, process {} one of {}. {}",
+                                  function, p, count, all.index(), mine.is_shared.size(), rule));
+    for (std::size_t k = 0; k < count; k++)
+      if ((theirs[at + k] == 's') != mine.is_shared[k])
+        throw TreeError(fmt::format(
+            "{}: array {} of the tree is of several processes in process {} and of one in process {}. {}",
+            function, k, mine.is_shared[k] ? all.index() : p, mine.is_shared[k] ? p : all.index(), rule));
+  }
+  return texts;
+}
+
+/// The leaves of process p, of which those of several processes are in `tree`.
+void put_in(Arrays& tree, const std::string& text, const Given& mine) {
+  std::size_t at = 1 + sizeof(std::size_t) + tree.size();
+  for (std::size_t k = 0; k < tree.size(); k++) {
+    if (mine.is_shared[k]) continue;
     Type t;
     t.dtype = read_next<DType>(text, at);
     t.weak = read_next<bool>(text, at);
     const auto rank = read_next<std::size_t>(text, at);
     for (std::size_t d = 0; d < rank; d++) t.shape.push_back(read_next<std::int64_t>(text, at));
-    leaves.push_back(leaf_array(t, host_value(text.data() + at, t, current_default_device()), {}));
+    tree[k] = leaf_array(t, host_value(text.data() + at, t, current_default_device()), {});
     at += static_cast<std::size_t>(bytes_of(t.shape, t.dtype));
   }
-  return leaves;
 }
 
 }  // namespace
@@ -74,16 +135,20 @@ namespace core {
 
 std::vector<Arrays> gather_from_processes(std::span<const Array> leaves) {
   constexpr const char* function = "gather_from_processes";
-  evaluate(leaves, function);
   Processes* const all = other_processes();
-  std::vector<Arrays> r;
-  if (all == nullptr) return {Arrays(leaves.begin(), leaves.end())};
-  const std::vector<std::string> texts = gather_texts(*all, function, text_of(leaves, function));
-  r.reserve(texts.size());
+  Arrays here(leaves.begin(), leaves.end());
+  if (all == nullptr) {
+    evaluate(leaves, function);
+    return {here};
+  }
+  const Given mine = given(leaves, function, true);
+  const std::vector<std::string> texts = agreed(*all, function, mine);
+  for (std::size_t k = 0; k < here.size(); k++)
+    if (mine.is_shared[k]) here[k] = whole_everywhere(here[k]);
+  evaluate(here, function);
+  std::vector<Arrays> r(texts.size(), here);
   for (int p = 0; p < all->count(); p++)
-    r.push_back(p == all->index()
-                    ? Arrays(leaves.begin(), leaves.end())
-                    : leaves_of(texts[static_cast<std::size_t>(p)], leaves.size(), p, function));
+    if (p != all->index()) put_in(r[static_cast<std::size_t>(p)], texts[static_cast<std::size_t>(p)], mine);
   return r;
 }
 
@@ -95,13 +160,16 @@ Arrays broadcast_one_to_all(std::span<const Array> leaves, int source) {
     throw DeviceError(
         fmt::format("{}: there is no process {}. There are {}, numbered from 0. Use one of them.", function,
                     source, count));
-  evaluate(leaves, function);
-  if (all == nullptr) return {leaves.begin(), leaves.end()};
-  const bool is_source = all->index() == source;
+  Arrays here(leaves.begin(), leaves.end());
+  if (all == nullptr) {
+    evaluate(leaves, function);
+    return here;
+  }
+  const Given mine = given(leaves, function, all->index() == source);
   const std::vector<std::string> texts =
-      gather_texts(*all, function, is_source ? text_of(leaves, function) : std::string());
-  if (is_source) return {leaves.begin(), leaves.end()};
-  return leaves_of(texts[static_cast<std::size_t>(source)], leaves.size(), source, function);
+      agreed(*all, fmt::format("{}: from process {}", function, source), mine);
+  if (all->index() != source) put_in(here, texts[static_cast<std::size_t>(source)], mine);
+  return here;
 }
 
 }  // namespace core

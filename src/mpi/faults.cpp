@@ -107,11 +107,14 @@ void Progress::look_for_late_ones() {
     if (p == index_ || peer.has_ended) continue;
     if (asks) link_->post(p, "?");
     if (now - (waits ? std::max(ending_since_, peer.heard) : ending_since_) <= timeout_) continue;
+    const std::string why =
+        waits
+            ? fmt::format("nothing comes from process {} since {} s", p, timeout_.count() / 1000)
+            : fmt::format("after what failed process {} has not ended for {} s", p, timeout_.count() / 1000);
     fmt::print(
         stderr,
-        "shardarray: processes: process {} is at its end, and nothing comes from process {} since {} s "
-        "(SHARDARRAY_COMM_TIMEOUT). All are ended.\n",
-        index_, p, timeout_.count() / 1000);
+        "shardarray: processes: process {} is at its end, and {} (SHARDARRAY_COMM_TIMEOUT). All are ended.\n",
+        index_, why);
     link_->abort(70);
   }
 }

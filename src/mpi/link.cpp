@@ -141,10 +141,10 @@ bool Link::notes_are_gone() {
   return h_->outgoing.empty();
 }
 
-TransferRef Link::gather(const void* mine, std::size_t bytes, void* all) {
+TransferRef Link::gather(std::size_t bytes, void* all) {
   auto r = std::make_unique<OneRequest>();
-  check(MPI_Iallgather(mine, static_cast<int>(bytes), MPI_BYTE, all, static_cast<int>(bytes), MPI_BYTE,
-                       h_->gathers, &r->request_),
+  check(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_BYTE, all, static_cast<int>(bytes), MPI_BYTE, h_->gathers,
+                       &r->request_),
         "MPI_Iallgather");
   return r;
 }

@@ -47,7 +47,7 @@ class Link {
   /// Whether all that was posted is gone.
   bool notes_are_gone();
   /// What every process gives: sizes first, then the bytes.
-  TransferRef gather(const void* mine, std::size_t bytes, void* all);  // equal sizes
+  TransferRef gather(std::size_t bytes, void* all);  // equal sizes, where this process' own lies in its place
   TransferRef gather(const void* mine, std::size_t bytes, void* all, const std::vector<int>& sizes,
                      const std::vector<int>& offsets);
   /// Ends all processes, this one too, with this status.

@@ -176,12 +176,14 @@ std::vector<std::string> Progress::all_gather(const std::string& what, const std
   std::vector<std::string> all = result.get();
   for (std::size_t p = 0; p < all.size(); p++) {
     const std::size_t zero = all[p].find('\0');
-    if (all[p].substr(0, zero) != what)
-      throw TransportError(
-          fmt::format("processes: process {} asks for `{}` where process {} asks for `{}`. All processes "
-                      "call the same in the "
-                      "same order. Compare their programs.",
-                      index_, what, p, all[p].substr(0, zero)));
+    if (all[p].substr(0, zero) != what) {  // from here on answers would be those to other questions
+      const std::string text = fmt::format(
+          "processes: process {} asks for `{}` where process {} asks for `{}`. All processes "
+          "call the same in the same order. Compare their programs.",
+          index_, what, p, all[p].substr(0, zero));
+      add({Job::Kind::fail, nullptr, std::nullopt, text});
+      throw TransportError(text);
+    }
     all[p].erase(0, zero + 1);
   }
   return all;
@@ -415,8 +417,7 @@ void Progress::begin_gathering() {
   Gathering& g = *gatherings_.front();
   g.since = Clock::now();
   g.sizes.assign(static_cast<std::size_t>(count_), static_cast<std::int64_t>(g.mine.size()));
-  const auto own = static_cast<std::size_t>(index_);
-  g.step = link_->gather(&g.sizes[own], sizeof(std::int64_t), g.sizes.data());
+  g.step = link_->gather(sizeof(std::int64_t), g.sizes.data());
   gathered_++;
   for (int p = 0; p < count_; p++)
     if (p != index_ && !peers_[static_cast<std::size_t>(p)].has_ended) link_->post(p, "g");

@@ -23,6 +23,8 @@
 #include <string>
 #include <thread>
 
+#include "gathered.h"
+#include "gpus.h"
 #include "saved.h"
 
 using namespace processes_test;
@@ -94,6 +96,15 @@ int programs() {
     good &= all[p].to_vector<int>() == std::vector<int>(2, static_cast<int>(p));
   const int last = sa::process_count() - 1;
   good &= sa::broadcast_one_to_all(sa::full({}, 10 * sa::process_index()), last).item<int>() == 10 * last;
+  const Array cut = platform_test::put(platform_test::numbers({16, 8}), mesh, P("y", "x"));
+  const std::pair mixed(cut, sa::full({}, sa::process_index()));
+  int process = 0;
+  for (const auto& [whole, own] : sa::gather_from_processes(mixed))
+    good &= own.item<int>() == process++ &&
+            platform_test::bits(whole) == platform_test::bits(platform_test::numbers({16, 8}));
+  const auto [same, of_last] = sa::broadcast_one_to_all(mixed, last);
+  good &= of_last.item<int>() == last && same.sharding() == cut.sharding();
+  good &= gathering_fails_in_all(cut);
   sa::sync_devices("end");
   std::printf("gathered %s\n", good ? "right" : "wrong");
   return 0;
@@ -181,25 +192,10 @@ int save_without_space() {
   return 0;
 }
 
-/// Bytes of files that are being written into checkpoints of the folder.
-std::uintmax_t unfinished_bytes() {
-  std::uintmax_t bytes = 0;
-  std::error_code ignored;
-  for (std::filesystem::recursive_directory_iterator at(test_folder(), ignored), end; at != end;
-       at.increment(ignored))
-    if (at->path().filename().string().starts_with(".shardarray")) bytes += at->file_size(ignored);
-  return bytes;
-}
 /// The last process is killed in the middle of what it writes.
 int killed_in_save() {
-  const Array saved = sa::block_until_ready(rows(1 << 22));
-  if (sa::process_index() == sa::process_count() - 1)
-    std::thread([before = unfinished_bytes()] {  // what others have left
-      while (unfinished_bytes() <= before) {}
-      std::raise(SIGKILL);
-    })
-        .detach();
-  sa::checkpoints::save(test_folder(), 102, saved);
+  dies_in_sync = sa::process_index() == sa::process_count() - 1;
+  sa::checkpoints::save(test_folder(), 102, rows(1 << 22));
   return 0;
 }
 /// The last process cannot open what the others read.
@@ -241,18 +237,6 @@ void throw_on_the_way(const Array& x, bool throws) {
     return step(v, 2);
   });
   sa::block_until_ready(f(x));
-}
-
-/// Longer than MPI counts at once would take 2^31 bytes; parts begin at 2^26.
-int gather_much() {
-  const std::int64_t n = (std::int64_t{1} << 24) + 5 + sa::process_index();
-  const auto all = sa::gather_from_processes(sa::full({n}, sa::process_index() + 1).astype(sa::float32));
-  bool good = true;
-  for (std::size_t p = 0; p < all.size(); p++)
-    good &= all[p].size() == (std::int64_t{1} << 24) + 5 + static_cast<std::int64_t>(p) &&
-            sa::array_equal(all[p], sa::full_like(all[p], p + 1));
-  std::printf("much is gathered %s\n", good ? "right" : "wrong");
-  return good ? 0 : 1;
 }
 
 /// A forked child has no part in what the others compute, and ends.
@@ -306,48 +290,12 @@ int other_devices() {
   return 0;
 }
 
-/// The default platform, on which all compute.
-int found() {
-  const auto all = sa::devices();
-  const sa::Mesh mesh({{static_cast<std::int64_t>(all.size())}, all}, {"x"});
-  const Array x = sa::device_put(sa::arange(16.0), sa::NamedSharding(mesh, P("x")));
-  const double sum = sa::jit([](const Array& v) { return sa::sum(v); })(x).item<double>();
-  std::printf("process %d of %d: %s, the sum is %g\n", sa::process_index(), sa::process_count(),
-              all[0].platform.c_str(), sum);
-  return 0;
-}
-
-/// The machine of one of them has none.
-int no_gpu() {
+/// Who has asked for something else than the others gets no answer from then on.
+void ask_otherwise(const std::string& name) {
   try {
-    return static_cast<int>(sa::devices().size());
-  } catch (const sa::DeviceError& e) { return std::printf("%s\n", e.what()), 3; }
-}
-
-/// Each has GPUs of its own among those of all, beside the CPU devices of all.
-int own_gpus() {
-  const auto everywhere = sa::devices("cuda"), all = sa::local_devices();  // of the default platform
-  bool good = !all.empty() && everywhere.size() == all.size() * static_cast<std::size_t>(sa::process_count());
-  for (std::size_t k = 0; k < everywhere.size(); k++)
-    good &= everywhere[k].id == static_cast<int>(k) &&
-            everywhere[k].process_index == static_cast<int>(k / all.size());
-  const sa::Mesh joined({{static_cast<std::int64_t>(everywhere.size())}, everywhere}, {"x"});
-  const Array shared = sa::device_put(sa::arange(16.0), sa::NamedSharding(joined, P("x")));
-  good &= sa::jit([](const Array& v) { return sa::sum(v * 2); })(shared).item<double>() == 240;
-  const sa::Mesh mesh({{static_cast<std::int64_t>(all.size())}, all}, {"x"});
-  const Array x = sa::device_put(sa::arange(16.0) + sa::process_index(), sa::NamedSharding(mesh, P("x")));
-  const double sum = sa::jit([](const Array& v) { return sa::sum(v * 2); })(x).item<double>();
-  good &= sum == 240 + 32 * sa::process_index();
-  const auto cpus = sa::devices("cpu");
-  const sa::Mesh both({{static_cast<std::int64_t>(cpus.size())}, cpus}, {"x"});
-  const Array everyone = sa::device_put(sa::arange(16.0), sa::NamedSharding(both, P("x")));
-  good &= sa::jit([](const Array& v) { return sa::sum(v); })(everyone).item<double>() == 120;
-  // what each has for itself: that of the first process is saved
-  sa::checkpoints::save(test_folder(), 200, x);
-  const Array again = sa::checkpoints::restore(test_folder(), x, {.step = 200});
-  good &= sa::array_equal(again, sa::device_put(sa::arange(16.0), x.sharding()));
-  std::printf("own GPUs are %s\n", good ? "right" : "wrong");
-  return good ? 0 : 1;
+    sa::sync_devices(name);
+    std::puts("they agree");
+  } catch (const sa::TransportError&) { (void)sa::gather_from_processes(sa::ones({2})); }
 }
 
 /// Does its work ten times; in the sixth the last process does what `fault` says.
@@ -368,7 +316,6 @@ void work(const std::string& fault) {
       if (fault == "other_program") x = step(x, 3);
       if (fault == "other_shape") sa::block_until_ready(step(rows(32), 2));
       if (fault == "gathers") (void)sa::gather_from_processes(sa::ones({2}));
-      if (fault == "other_name") sa::sync_devices("here");
       if (fault == "nap") {
         std::puts("it naps");
         std::fflush(stdout);
@@ -392,7 +339,7 @@ void work(const std::string& fault) {
       for (int turn = 0; turn < 20; turn++) sa::block_until_ready(long_step(given));
     }
     if (k == 5 && !is_last && fault == "swapped") x = step(sa::block_until_ready(step(x, 2)), 3);
-    if (k == 5 && !is_last && fault == "other_name") sa::sync_devices("there");
+    if (k == 5 && fault == "other_name") ask_otherwise(is_last ? "here" : "there");
     if (k == 5 && !is_last && fault == "silent") sa::sync_devices("there");
     x = sa::block_until_ready(step(x, 2));
   }
@@ -412,6 +359,7 @@ void check_alive() {
 
 // What stands in place of the system's own calls, for who looks for them in the program first.
 extern "C" int fsync(int fd) {
+  if (dies_in_sync) std::raise(SIGKILL);
   struct stat s {
   }, failing{};
   if (!folder_that_fails.empty() && fstat(fd, &s) == 0 && stat(folder_that_fails.c_str(), &failing) == 0 &&
@@ -435,17 +383,18 @@ bool stops_at_end = false;
 /// In place of MPI's own, for who looks for it in the program first. The last process never comes out of it.
 extern "C" __attribute__((visibility("default"))) int MPI_Finalize() {
   if (stops_at_end) {
-    const char* const rank = std::getenv("OMPI_COMM_WORLD_RANK");
-    const char* const count = std::getenv("OMPI_COMM_WORLD_SIZE");
-    if (std::atoi(rank) == std::atoi(count) - 1) std::raise(SIGSTOP);
+    const char* const count = launcher_says("OMPI_COMM_WORLD_SIZE", "PMI_SIZE");
+    if (std::atoi(launched_rank()) == std::atoi(count) - 1) std::raise(SIGSTOP);
   }
-  void* const mpi = dlopen("libmpi.so.40", RTLD_LAZY | RTLD_NOLOAD);
-  return mpi == nullptr ? 1 : reinterpret_cast<int (*)()>(dlsym(mpi, "PMPI_Finalize"))();
+  for (const char* const name : {"libmpi.so.40", "libmpich.so.12"})
+    if (void* const mpi = dlopen(name, RTLD_LAZY | RTLD_NOLOAD))
+      return reinterpret_cast<int (*)()>(dlsym(mpi, "PMPI_Finalize"))();
+  return 1;
 }
 
 int main(int argc, char** argv) {
   const std::string word = argc > 1 ? argv[1] : "programs";
-  const char* const rank = std::getenv("OMPI_COMM_WORLD_RANK");
+  const char* const rank = launched_rank();
   if (word == "never_joins" && rank != nullptr && std::string(rank) == "1")
     std::this_thread::sleep_for(std::chrono::seconds(60));
   if (const char* const gpus = std::getenv("SHARDARRAY_TEST_GPUS");

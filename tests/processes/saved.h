@@ -29,6 +29,13 @@ using sa::P;
 /// Of the whole, in every process.
 inline Bits everywhere(const Array& x) { return platform_test::bits(sa::testing::everywhere(x)); }
 
+/// What launchers say before MPI has started; null: nothing has launched this process.
+inline const char* launcher_says(const char* of_open_mpi, const char* of_mpich) {
+  const char* const said = std::getenv(of_open_mpi);
+  return said != nullptr ? said : std::getenv(of_mpich);
+}
+inline const char* launched_rank() { return launcher_says("OMPI_COMM_WORLD_RANK", "PMI_RANK"); }
+
 inline const char* test_folder() { return std::getenv("SHARDARRAY_TEST_FOLDER"); }
 
 /// Cut over the devices of all processes along rows, columns, both and not at all.
@@ -96,6 +103,7 @@ inline int restore_latest() {
 }
 /// What main.cpp's fsync() and open() do.
 inline std::string folder_that_fails;
+inline bool dies_in_sync = false;
 inline bool index_opens_late = false;
 
 /// Nothing is lost where the disk fails behind the name.
@@ -121,7 +129,7 @@ inline int sync_fails() {
 }
 /// The first thing that the processes do together; one of them is slow to read.
 inline int restore_first() {
-  const char* const rank = std::getenv("OMPI_COMM_WORLD_RANK");
+  const char* const rank = launched_rank();
   index_opens_late = rank != nullptr && std::string(rank) == "1";
   const Array x = sa::checkpoints::restore(std::string(test_folder()) + "/synced", sa::zeros({4}));
   const bool good = sa::array_equal(x, sa::ones({4}) * 2);
