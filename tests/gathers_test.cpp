@@ -149,7 +149,7 @@ TEST_CASE("gathers: of what is made where it is gathered, the values of one devi
                     P("x", "y"), P(sa::none, "y")},
           gathered[] = {P(), P("x"), P("y"), P(sa::none, "x")};
   const sa::Sharding one = sa::SingleDeviceSharding(sa::devices()[0]);
-  sa::testing::LeftOut left_out(11);
+  sa::testing::LeftOut left_out(11, 5);
   for (const bool shared : {true, false})
     for (const sa::Shape& shape : {sa::Shape{64, 16}, {16, 16}, {10, 32}, {3, 16}, {1, 64}}) {
       sa::set_share_replicas(shared);

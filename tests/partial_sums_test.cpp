@@ -90,7 +90,7 @@ TEST_CASE("partial sums: every op that may let them pass has a row") {
 
 TEST_CASE("partial sums: on every mesh, over all axes, the value of one device") {
   int cases = 0;
-  sa::testing::LeftOut left_out(7);
+  sa::testing::LeftOut left_out(7, 3);
   const auto cuts = all_cuts();
   for (const Shape& shape : {Shape{8, 8}, Shape{7, 5}, Shape{3, 6}})
     for (const Row& row : rows()) {

@@ -25,10 +25,11 @@ constexpr bool is_sanitized() {
 #endif
 }
 
-/// Of many cases alike sanitizers see every n-th: `if (left_out()) continue;`.
+/// Of many cases alike sanitizers see every n-th, and a run that is not of full scale every m-th: `if (left_out()) continue;`.
 class LeftOut {
  public:
-  explicit LeftOut(int every) : every_(is_sanitized() ? every : 1) {}
+  explicit LeftOut(int every, int by_default = 1)
+      : every_(is_sanitized() ? every : full_scale() ? 1 : by_default) {}
   bool operator()() { return count_++ % every_ != 0; }
 
  private:

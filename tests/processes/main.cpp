@@ -299,11 +299,12 @@ void ask_otherwise(const std::string& name) {
 }
 
 /// Does its work ten times; in the sixth the last process does what `fault` says.
-void work(const std::string& fault) {
+void work(const std::string& fault, const char* token) {
   const bool is_last = sa::process_index() == sa::process_count() - 1;
   Array x = sa::block_until_ready(rows(16));
   for (int k = 0; k < 10; k++) {
     if (k == 5 && is_last) {
+      std::ofstream(token).flush();
       if (fault == "kill") std::raise(SIGKILL);
       if (fault == "stop") std::raise(SIGSTOP);
       if (fault == "end") return;
@@ -430,7 +431,7 @@ int main(int argc, char** argv) {
     if (word == "own_gpus") return own_gpus();
     late.speaks = word == "late";
     stops_at_end = word == "stop_at_end";
-    work(word);
+    work(word, argc > 2 ? argv[2] : "/dev/null");
     std::printf("process %d of %d is through\n", sa::process_index(), sa::process_count());
     return 0;
   } catch (const sa::Error& e) {
