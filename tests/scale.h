@@ -29,7 +29,9 @@ constexpr bool is_sanitized() {
 class LeftOut {
  public:
   explicit LeftOut(int every, int by_default = 1)
-      : every_(is_sanitized() ? every : full_scale() ? 1 : by_default) {}
+      : every_(is_sanitized() ? every
+               : full_scale() ? 1
+                              : by_default) {}
   bool operator()() { return count_++ % every_ != 0; }
 
  private:

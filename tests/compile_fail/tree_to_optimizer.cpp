@@ -1,7 +1,7 @@
 // A model that is no tree, for an optimizer.
 // expect: shardarray tree: a std::function or a lambda with captures has no identity to cache by
 // note: Part = std::function<double(double)>; Owner = Model
-// clang note: IsTree<std::function<double (double)>, Model, 
+// clang note: IsTree<std::function<double (double)>, Model,
 #include <functional>
 
 #include "shardarray/jit.h"
