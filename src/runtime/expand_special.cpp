@@ -75,7 +75,8 @@ V polygamma64(V x, int n) {
 /// The power series (DLMF 10.25.2) up to 30: its terms are positive. Beyond, the asymptotic one (10.40.1), whose error is below
 /// exp(-60). exp(x / 2) twice: exp(x) overflows before the result does, which is infinite from 714 on.
 V bessel64(V x, int n) {
-  const V a = abs(x), near = at_most(a, 30), far = at_most(at_least(a, 30), 2000), half = near * 0.5, z = half * half;
+  const V a = abs(x), near = at_most(a, 30), far = at_most(at_least(a, 30), 2000), half = near * 0.5,
+          z = half * half;
   V p = x.of(1);
   for (int k = 64; k >= 1; k--) p = fma(p, z * (1.0 / (k * (k + n))), 1);
   if (n > 0) p = p * whole_power(half, n) * (1 / factorial(n));
