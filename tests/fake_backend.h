@@ -169,7 +169,7 @@ class FakeBackend final : public Backend {
    public:
     FakeExecutable(FakeBackend& owner, std::unique_ptr<Executable> real)
         : owner_(owner), real_(std::move(real)) {}
-    CompletionRef run(std::span<void* const> bases, RunReport* report) const override {
+    CompletionRef run(std::span<void* const> bases, RunReport* report, std::uint64_t) const override {
       std::vector<void*> host;
       for (void* const b : bases) host.push_back(FakeMemory::host(b));
       const bool fails = owner_.runs_to_failure >= 0 && owner_.runs_to_failure-- == 0;

@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/hash.h"
 #include "cuda/gpus_of_processes.h"
 #include "cuda_fake.h"
 #include "runtime/devices.h"
@@ -190,7 +191,8 @@ class LoopTransport final : public Transport {
   LoopTransport(Hub& hub, int own, int processes) : hub_(hub), own_(own), processes_(processes) {}
 
   std::unique_ptr<TransportRun> begin(std::span<const int> peers,
-                                      std::shared_ptr<const Fingerprint> fingerprint) override {
+                                      std::shared_ptr<const Fingerprint> fingerprint,
+                                      std::uint64_t numbers) override {
     auto run = std::make_unique<Run>(*this);
     for (const int p : peers) {
       const int peer = (p + own_) % processes_;
@@ -200,7 +202,7 @@ class LoopTransport final : public Transport {
         pair.number = begun_[peer]++;
       }
       try {
-        hub_.begin(pair, own_, fingerprint->value());
+        hub_.begin(pair, own_, hash_mix(fingerprint->value(), numbers));
       } catch (...) {
         run->fail(std::current_exception());
         throw;

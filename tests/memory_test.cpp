@@ -210,7 +210,7 @@ class FailingExecutable : public sa::Executable {
  public:
   FailingExecutable(std::unique_ptr<sa::Executable> part, std::size_t failing)
       : part_(std::move(part)), failing_(failing) {}
-  sa::CompletionRef run(std::span<void* const> bases, sa::RunReport* report) const override {
+  sa::CompletionRef run(std::span<void* const> bases, sa::RunReport* report, std::uint64_t) const override {
     sa::wait(part_->run(bases, report));
     throw sa::TransportError("step " + std::to_string(failing_) + " failed");
   }

@@ -28,7 +28,7 @@ template <class F, class... A> void check_same(const char* what, const F& f, con
   const std::vector<Array> want = leaves_of(f(x...)), got = leaves_of(sa::jit(f)(cut(x)...));
   REQUIRE(want.size() == got.size());
   for (std::size_t k = 0; k < want.size(); k++) {
-    const bool same = sa::allclose(sa::array(got[k].template to_vector<float>(), got[k].shape()), want[k],
+    const bool same = sa::allclose(sa::array(sa::testing::read<float>(got[k]), got[k].shape()), want[k],
                                    {.rtol = 1e-5, .atol = 1e-5});
     CHECK_MESSAGE(same, what << ", result " << k);
   }

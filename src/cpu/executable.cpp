@@ -79,36 +79,36 @@ class TieredExecutable final : public CpuExecutable {
 
   double cost_ns() const override { return current_.load(std::memory_order_acquire)->graph.total_cost_ns(); }
 
-  CompletionRef run(std::span<void* const> bases, RunReport* report) const override {
-    run_now(bases, report);
+  CompletionRef run(std::span<void* const> bases, RunReport* report, std::uint64_t numbers) const override {
+    run_now(bases, report, numbers);
     return nullptr;
   }
 
  private:
-  void run_now(std::span<void* const> bases, RunReport* report) const {
+  void run_now(std::span<void* const> bases, RunReport* report, std::uint64_t numbers) const {
     if (bases.size() != program_->base_count) {
       throw InternalError(fmt::format(
           "run: {} base pointers, the program has {}. Every input, output and scratch arena has one. "
           "Please report this.",
           bases.size(), program_->base_count));
     }
-    if (stage_.load(std::memory_order_relaxed) == Stage::done) return run_tasks(bases, report);
+    if (stage_.load(std::memory_order_relaxed) == Stage::done) return run_tasks(bases, report, numbers);
     // Two runs at once may count as one.
     const double spent =
         haste_.load(std::memory_order_relaxed) * (spent_.load(std::memory_order_relaxed) + cost_of_run_);
     if (spent >= next_.load(std::memory_order_relaxed)) spend(spent);
     const auto start = std::chrono::steady_clock::now();
-    run_tasks(bases, report);
+    run_tasks(bases, report, numbers);
     // What code would replace; estimates know nothing of a run with many small steps.
     const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - start;
     const double counted = std::max(cost_of_run_, share_ * took.count());
     spent_.store(spent_.load(std::memory_order_relaxed) + counted, std::memory_order_relaxed);
   }
 
-  void run_tasks(std::span<void* const> bases, RunReport* report) const {
+  void run_tasks(std::span<void* const> bases, RunReport* report, std::uint64_t numbers) const {
     const ProgramTasks& tasks = *current_.load(std::memory_order_acquire);
     if (report != nullptr) report->received.assign(program_->transfers.size(), 0);
-    if (program_->transfers.empty()) return run_graph(tasks.graph, bases.data());
+    if (program_->transfers.empty()) return run_graph(tasks.graph, bases.data(), numbers);
     if (report != nullptr && part_)
       for (const PartBox& b : part_->boxes)
         if (b.transfer >= 0)
@@ -120,12 +120,12 @@ class TieredExecutable final : public CpuExecutable {
     void** const all = on_heap.empty() ? on_stack : on_heap.data();
     std::copy(bases.begin(), bases.end(), all);
     all[bases.size()] = report != nullptr ? report->received.data() : nullptr;
-    run_graph(tasks.graph, all);
+    run_graph(tasks.graph, all, numbers);
   }
 
-  void run_graph(const TaskGraph& graph, void* const* bases) const {
+  void run_graph(const TaskGraph& graph, void* const* bases, std::uint64_t numbers) const {
     if (!part_) return graph.run(bases);
-    PartRun boxes(*part_, *transport_, bases);
+    PartRun boxes(*part_, *transport_, bases, numbers);
     graph.run(bases, boxes);
   }
 

@@ -10,8 +10,8 @@ namespace shardarray {
 
 class PartRun final : public LateWork {
  public:
-  PartRun(const LocalPart& part, Transport& transport, void* const* bases)
-      : part_(part), bases_(bases), run_(transport.begin(part.peers, part.fingerprint)) {}
+  PartRun(const LocalPart& part, Transport& transport, void* const* bases, std::uint64_t numbers)
+      : part_(part), bases_(bases), run_(transport.begin(part.peers, part.fingerprint, numbers)) {}
 
   void start(std::int64_t number, LateEnd ended) override {
     const PartBox& b = part_.boxes[static_cast<std::size_t>(number)];

@@ -180,8 +180,9 @@ void CudaExecutable::add_crossings(HostBackend host, const GpuPlaces& where, con
   }
 }
 
-std::unique_ptr<SharedRun> CudaExecutable::shared_run(SharedRun* caller) const {
-  return part_ && !part_->peers.empty() ? std::make_unique<SharedRun>(backend_, *part_, caller) : nullptr;
+std::unique_ptr<SharedRun> CudaExecutable::shared_run(std::uint64_t numbers, SharedRun* caller) const {
+  return part_ && !part_->peers.empty() ? std::make_unique<SharedRun>(backend_, *part_, numbers, caller)
+                                        : nullptr;
 }
 
 void CudaExecutable::prepare() const {
@@ -206,14 +207,15 @@ void CudaExecutable::print_what_failed() const {
     for (const Called& c : s.programs()) c.program->print_what_failed();
 }
 
-CompletionRef CudaExecutable::run(std::span<void* const> bases, RunReport* report) const {
+CompletionRef CudaExecutable::run(std::span<void* const> bases, RunReport* report,
+                                  std::uint64_t numbers) const {
   if (bases.size() != base_count_)
     throw InternalError(
         fmt::format("run: {} base pointers, the program has {}. Every input, output and scratch arena has "
                     "one. Please report this.",
                     bases.size(), base_count_));
   if (report != nullptr) report->received = received_;
-  if (part_) return run_part(bases);
+  if (part_) return run_part(bases, numbers);
   if (stages_.empty()) return nullptr;
   print_what_failed();
   count_run();
@@ -229,7 +231,7 @@ CompletionRef CudaExecutable::run(std::span<void* const> bases, RunReport* repor
 }
 
 // Runs begin in the order in which the GPUs have their turns for them. The others hear of what fails before.
-CompletionRef CudaExecutable::run_part(std::span<void* const> bases) const {
+CompletionRef CudaExecutable::run_part(std::span<void* const> bases, std::uint64_t numbers) const {
   print_what_failed();
   count_run();
   Workspace w;
@@ -238,7 +240,7 @@ CompletionRef CudaExecutable::run_part(std::span<void* const> bases) const {
     w = workspace();
   } catch (...) { failure = std::current_exception(); }
   const AllTurns turns(gpus_);
-  const std::unique_ptr<SharedRun> shared = shared_run();
+  const std::unique_ptr<SharedRun> shared = shared_run(numbers);
   if (failure) {
     if (shared) shared->fail(failure);
     std::rethrow_exception(failure);
@@ -366,7 +368,7 @@ void CudaExecutable::ask_once(Turns turns, const Called& called, std::int64_t ru
   called.program->count_run();
   called.call.items[0].addresses(run, bases.data(), inner);
   const CudaExecutable& program = *called.program;
-  const std::unique_ptr<SharedRun> own = program.shared_run(shared);
+  const std::unique_ptr<SharedRun> own = program.shared_run(0, shared);
   program.ask(turns, inner, program.bind(turns, inner, w), w, own.get());
 }
 

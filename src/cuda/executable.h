@@ -23,7 +23,7 @@ class CudaExecutable final : public Executable {
   CudaExecutable(CudaBackend& backend, const GpuPlaces& where, std::shared_ptr<const Program> program,
                  std::uint64_t alignment = buffer_alignment, bool printed = true,
                  std::shared_ptr<const LocalPart> part = nullptr);
-  CompletionRef run(std::span<void* const> bases, RunReport* report) const override;
+  CompletionRef run(std::span<void* const> bases, RunReport* report, std::uint64_t numbers) const override;
   void prepare() const override;
 
  private:
@@ -78,11 +78,11 @@ class CudaExecutable final : public Executable {
   void add_crossings(HostBackend host, const GpuPlaces& where, const Program& program, std::size_t step,
                      std::vector<std::string>& named);
   /// Begins a run; null: no other process has a part in it. `caller`: of the program that calls this one.
-  std::unique_ptr<SharedRun> shared_run(SharedRun* caller = nullptr) const;
+  std::unique_ptr<SharedRun> shared_run(std::uint64_t numbers, SharedRun* caller = nullptr) const;
   Workspace take_workspace() const;
   Workspace workspace() const;
   Bound bind(Turns turns, std::span<void* const> bases, const Workspace& w) const;
-  CompletionRef run_part(std::span<void* const> bases) const;
+  CompletionRef run_part(std::span<void* const> bases, std::uint64_t numbers) const;
   /// A run and its end. Null `w`: only as a graph that is there already, else null.
   CompletionRef asked(Turns turns, std::span<void* const> bases, const Workspace* w, int printed,
                       SharedRun* shared = nullptr) const;

@@ -20,8 +20,8 @@ void Ends::look() const {
   if (has_failed_.load(std::memory_order_acquire)) std::rethrow_exception(failure_);
 }
 
-SharedRun::SharedRun(CudaBackend& backend, const LocalPart& part, SharedRun* caller)
-    : part_(part), run_(backend.transport().begin(part.peers, part.fingerprint)) {
+SharedRun::SharedRun(CudaBackend& backend, const LocalPart& part, std::uint64_t numbers, SharedRun* caller)
+    : part_(part), run_(backend.transport().begin(part.peers, part.fingerprint, numbers)) {
   if (caller != nullptr) nccl_ = caller->nccl_;
   if (caller != nullptr || !backend.has_nccl_between()) return;
   try {

@@ -43,7 +43,7 @@ class SharedRun final : public Watched {
  public:
   /// Begins it. `caller`: the run of the program that calls it, with the same others; it has what is said of NCCL here. Throws
   /// TransportError.
-  SharedRun(CudaBackend& backend, const LocalPart& part, SharedRun* caller);
+  SharedRun(CudaBackend& backend, const LocalPart& part, std::uint64_t numbers, SharedRun* caller);
   SharedRun(const SharedRun&) = delete;
   SharedRun& operator=(const SharedRun&) = delete;
   TransportRun& transport() { return *run_; }

@@ -45,6 +45,7 @@ ValueRef scalar_value(DType t, std::uint64_t bits, const Device& device) {
   const std::uint64_t words[] = {bits, 0};  // of complex128 the real part
   ValueRef v = host_value(words, {{}, t}, device);
   v->number = true;
+  v->bits = bits;
   return v;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/borrowed.h"
 #include "base/fence.h"
+#include "base/hash.h"
 #include "execute/memory_for.h"
 #include "runtime/devices.h"
 #include "runtime/step_ranges.h"
@@ -205,6 +206,14 @@ void make_results(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, Wo
   }
 }
 
+// Arguments, and literals of lines outside of jit.
+std::uint64_t numbers_of(std::span<const LaunchLeaf> leaves) {
+  std::uint64_t hash = 0;
+  for (const LaunchLeaf& l : leaves)
+    if (l.value->number) hash = hash_mix(hash, l.value->bits);
+  return hash;
+}
+
 }  // namespace
 
 void launch(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, std::vector<ValueRef>& results,
@@ -228,7 +237,7 @@ void launch(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, std::vec
       for (LaunchVerdict& v : *verdicts) v.lost = v.reused;
   };
   try {
-    const CompletionRef done = p.executable->run(w.bases, report);
+    const CompletionRef done = p.executable->run(w.bases, report, p.is_part() ? numbers_of(leaves) : 0);
     if (report) wait(done);
     for (std::size_t k = 0; done && k < results.size(); k++)
       if (p.compiled.program_output[k] >= 0) results[k]->ready = done;

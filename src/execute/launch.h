@@ -28,6 +28,7 @@ struct LoadedProgram {
   std::shared_ptr<const Program>
       here;           ///< the compiled one, or of one over several processes this one's part
   bool idle = false;  ///< nothing is to be run
+  bool is_part() const { return here != compiled.program; }
   std::unique_ptr<Executable> executable;
   Backend* backend = nullptr;
   const DeviceOrder* order = nullptr;

@@ -18,6 +18,7 @@ struct Value {
   Sharding sharding;  ///< the spelling that users see
   bool committed;
   bool number = false;                ///< a literal: it goes where it is needed
+  std::uint64_t bits = 0;             ///< of it
   bool shared;                        ///< replicas share one buffer
   SmallVector<BufferRef, 8> buffers;  ///< of addressable_instances(layout, shared) (runtime/devices.h)
   CompletionRef ready;                ///< of the work that writes them

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <exception>
 #include <set>
@@ -44,14 +45,16 @@ Array whole_everywhere(const Array& a) {
   return device_put(a, PositionalSharding(all).replicate());
 }
 
-/// What one process gives: for each leaf whether it is of several processes, then the others' types and row-major elements. Of one
-/// build, hence of one meaning. Where something goes wrong: what.
+/// What one process gives: for each leaf whether it is of several processes, what the tree has else, then types and row-major elements of
+/// the other leaves. Of one build, hence of one meaning. Where something goes wrong: what.
 struct Given {
   std::vector<bool> is_shared = {};
   std::string text = {};
+  std::size_t values = 0;  ///< where they begin in it, as in that of every other process
   std::exception_ptr failure = nullptr;
 };
-Given given(std::span<const Array> leaves, const char* function, bool has_values) {
+Given given(std::span<const Array> leaves, const std::vector<std::string>& parts, const char* function,
+            bool has_values) {
   Given g;
   try {
     evaluate(leaves, function);
@@ -59,6 +62,12 @@ Given given(std::span<const Array> leaves, const char* function, bool has_values
     g.text = "+";
     append(g.text, leaves.size());
     for (const bool shared : g.is_shared) g.text += shared ? 's' : 'o';
+    append(g.text, parts.size());
+    for (const std::string& part : parts) {
+      append(g.text, part.size());
+      g.text += part;
+    }
+    g.values = g.text.size();
     for (std::size_t k = 0; has_values && k < leaves.size(); k++) {
       if (g.is_shared[k]) continue;
       const Type& t = type_of(leaves[k], function);
@@ -78,6 +87,40 @@ Given given(std::span<const Array> leaves, const char* function, bool has_values
   return g;
 }
 
+void compare(const std::string& theirs, int p, const Given& mine, int index, const std::string& function) {
+  constexpr const char* rule =
+      "All give trees of one type with the same absent leaves, and arrays of several processes in the same "
+      "places. Compare their programs.";
+  std::size_t at = 1, here = 1;
+  const auto count = read_next<std::size_t>(theirs, at);
+  if (count != mine.is_shared.size())
+    throw TreeError(fmt::format("{}: process {} gives a tree of {} arrays, process {} one of {}. {}",
+                                function, p, count, index, mine.is_shared.size(), rule));
+  for (std::size_t k = 0; k < count; k++)
+    if ((theirs[at + k] == 's') != mine.is_shared[k])
+      throw TreeError(fmt::format(
+          "{}: array {} of the tree is of several processes in process {} and of one in process {}. {}",
+          function, k, mine.is_shared[k] ? index : p, mine.is_shared[k] ? p : index, rule));
+  at += count;
+  here = at;
+  const auto next = [](const std::string& text, std::size_t& from) {
+    const auto size = read_next<std::size_t>(text, from);
+    from += size;
+    return text.substr(from - size, size);
+  };
+  const auto parts = read_next<std::size_t>(theirs, at), own = read_next<std::size_t>(mine.text, here);
+  for (std::size_t k = 0; k < std::min(parts, own); k++)
+    if (const std::string a = next(theirs, at), b = next(mine.text, here); a != b)
+      throw TreeError(
+          fmt::format("{}: what is `{}` in process {} is `{}` in process {}. Processes give each other "
+                      "values of arrays; all else of the trees is the same. Make what differs an array.",
+                      function, a, p, b, index));
+  if (parts != own)
+    throw TreeError(
+        fmt::format("{}: the tree has {} numbers, texts and arrays in process {} and {} in process {}. {}",
+                    function, parts, p, own, index, rule));
+}
+
 /// What all give, in their order; what went wrong in one is thrown in all.
 std::vector<std::string> agreed(Processes& all, const std::string& function, const Given& mine) {
   std::vector<std::string> texts;
@@ -90,28 +133,14 @@ std::vector<std::string> agreed(Processes& all, const std::string& function, con
   for (std::size_t p = 0; p < texts.size(); p++)
     if (texts[p][0] == '-')
       throw TransportError(fmt::format("{} (in process {})", std::string_view(texts[p]).substr(1), p));
-  constexpr const char* rule =
-      "All give trees of one type with the same absent leaves, and arrays of several processes in the same "
-      "places. Compare their programs.";
-  for (int p = 0; p < all.count(); p++) {
-    const std::string& theirs = texts[static_cast<std::size_t>(p)];
-    std::size_t at = 1;
-    const auto count = read_next<std::size_t>(theirs, at);
-    if (count != mine.is_shared.size())
-      throw TreeError(fmt::format("{}: process {} gives a tree of {} arrays, process {} one of {}. {}",
-                                  function, p, count, all.index(), mine.is_shared.size(), rule));
-    for (std::size_t k = 0; k < count; k++)
-      if ((theirs[at + k] == 's') != mine.is_shared[k])
-        throw TreeError(fmt::format(
-            "{}: array {} of the tree is of several processes in process {} and of one in process {}. {}",
-            function, k, mine.is_shared[k] ? all.index() : p, mine.is_shared[k] ? p : all.index(), rule));
-  }
+  for (int p = 0; p < all.count(); p++)
+    compare(texts[static_cast<std::size_t>(p)], p, mine, all.index(), function);
   return texts;
 }
 
 /// The leaves of process p, of which those of several processes are in `tree`.
 void put_in(Arrays& tree, const std::string& text, const Given& mine) {
-  std::size_t at = 1 + sizeof(std::size_t) + tree.size();
+  std::size_t at = mine.values;
   for (std::size_t k = 0; k < tree.size(); k++) {
     if (mine.is_shared[k]) continue;
     Type t;
@@ -133,7 +162,8 @@ void sync_devices(const std::string& name, Where w) {
 
 namespace core {
 
-std::vector<Arrays> gather_from_processes(std::span<const Array> leaves) {
+std::vector<Arrays> gather_from_processes(std::span<const Array> leaves,
+                                          const std::vector<std::string>& parts) {
   constexpr const char* function = "gather_from_processes";
   Processes* const all = other_processes();
   Arrays here(leaves.begin(), leaves.end());
@@ -141,7 +171,7 @@ std::vector<Arrays> gather_from_processes(std::span<const Array> leaves) {
     evaluate(leaves, function);
     return {here};
   }
-  const Given mine = given(leaves, function, true);
+  const Given mine = given(leaves, parts, function, true);
   const std::vector<std::string> texts = agreed(*all, function, mine);
   for (std::size_t k = 0; k < here.size(); k++)
     if (mine.is_shared[k]) here[k] = whole_everywhere(here[k]);
@@ -152,7 +182,8 @@ std::vector<Arrays> gather_from_processes(std::span<const Array> leaves) {
   return r;
 }
 
-Arrays broadcast_one_to_all(std::span<const Array> leaves, int source) {
+Arrays broadcast_one_to_all(std::span<const Array> leaves, const std::vector<std::string>& parts,
+                            int source) {
   constexpr const char* function = "broadcast_one_to_all";
   Processes* const all = other_processes();
   const int count = all == nullptr ? 1 : all->count();
@@ -165,7 +196,7 @@ Arrays broadcast_one_to_all(std::span<const Array> leaves, int source) {
     evaluate(leaves, function);
     return here;
   }
-  const Given mine = given(leaves, function, all->index() == source);
+  const Given mine = given(leaves, parts, function, all->index() == source);
   const std::vector<std::string> texts =
       agreed(*all, fmt::format("{}: from process {}", function, source), mine);
   if (all->index() != source) put_in(here, texts[static_cast<std::size_t>(source)], mine);

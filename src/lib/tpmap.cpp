@@ -252,7 +252,7 @@ std::vector<Replica> replicas_everywhere(const Array& leaf) {
   Arrays mine{core::device_put_leaf(zeros({0}, leaf.dtype()), here, "", {})};
   for (const Replica& r : replicas_here(leaf))
     mine.push_back(core::device_put_leaf(r.data.reshape({-1}), here, "", {}));
-  const std::vector<Arrays> all = core::gather_from_processes(Arrays{concatenate(mine)});
+  const std::vector<Arrays> all = core::gather_from_processes(Arrays{concatenate(mine)}, {});
   std::vector<Replica> r;
   std::vector<std::int64_t> next(all.size(), 0);  // of each process
   for (const auto& [device, index] : leaf.sharding().devices_indices_map(leaf.shape())) {

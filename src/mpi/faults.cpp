@@ -14,6 +14,9 @@
 namespace shardarray::mpi {
 namespace {
 
+/// The last mark, of what enters.
+constexpr const char* given_numbers = "given numbers";
+
 double seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
 
 /// How two processes' programs that are not the same differ first.
@@ -25,6 +28,11 @@ std::string first_difference(const std::vector<Fingerprint::Mark>& a, int proces
     return k < marks.size() ? marks[k].text : std::string("nothing");
   };
   const std::string what = k == 0 ? "the whole" : fmt::format("step {}", k);
+  if (there(a) == given_numbers && there(b) == given_numbers)
+    return fmt::format(
+        "a number that it is given, as an argument or in a line outside of jit, is another one in "
+        "process {} than in process {}",
+        process_a, process_b);
   if (k < std::min(a.size(), b.size()) && a[k].text == b[k].text)
     return fmt::format("{}, {}, has other numbers, devices or places in process {} than in process {}", what,
                        a[k].text, process_a, process_b);
@@ -35,10 +43,11 @@ std::string first_difference(const std::vector<Fingerprint::Mark>& a, int proces
 }  // namespace
 
 // Both sides find out, and tell each other what their programs are: a mark a note, then an empty one.
-void Progress::post_marks(int p, std::uint64_t number, const std::vector<Fingerprint::Mark>& marks) {
+void Progress::post_marks(int p, std::uint64_t number, const SharedRun& run) {
   Peer& peer = peers_[static_cast<std::size_t>(p)];
   peer.differing = number;
-  peer.our_marks = marks;
+  peer.our_marks = run.fingerprint->marks;
+  peer.our_marks.push_back({run.value(), given_numbers});
   for (Fingerprint::Mark& m : peer.our_marks) {
     m.text.resize(std::min<std::size_t>(m.text.size(), 1500));  // two of them are in a note
     link_->post(p, fmt::format("m {} {}", m.value, m.text));
@@ -77,27 +86,43 @@ std::string Progress::late_in_gathering() const {
                           : fmt::format("processes {} are silent", fmt::join(late, ", "));
 }
 
+std::string Progress::name_of(const Gathering& g) { return g.mine.substr(0, g.mine.find('\0')); }
+
 void Progress::look_for_late_ones() {
   if (timeout_.count() == 0) return;
   const auto now = Clock::now();
-  const auto fail_late = [&](const std::string& who, const std::string& what) {
-    fail_all(
-        fmt::format(
-            "{} for {} s, while process {} waits for {}. A process that is busy with something else or "
-            "stuck ends the others' runs after SHARDARRAY_COMM_TIMEOUT seconds. Set it longer, or look at "
-            "what that process does.",
-            who, timeout_.count() / 1000, index_, what),
-        true);
+  constexpr const char* same =
+      "All processes compute the same in the same order; what one of them reads of lines "
+      "outside of jit, all read.";
+  const auto fail_late = [&](const std::string& who, const std::string& what, const std::string& known) {
+    fail_all(fmt::format("{} for {} s, while process {} waits for {}. {}", who, timeout_.count() / 1000,
+                         index_, what,
+                         !known.empty()
+                             ? known + same
+                             : "A process that is busy with something else or stuck ends the others' runs "
+                               "after SHARDARRAY_COMM_TIMEOUT seconds. Set it longer, or look at what that "
+                               "process does."),
+             true);
   };
   for (const std::vector<Box>* const boxes : {&waiting_, &moving_})
     for (const Box& b : *boxes) {
       const auto run = runs_.find(b.run);
       if (now - std::max(b.since, run == runs_.end() ? b.since : run->second) <= timeout_) continue;
-      return fail_late(fmt::format("nothing came from process {}", b.parcel.peer), described(b));
+      const Peer& peer = peers_[static_cast<std::size_t>(b.parcel.peer)];
+      return fail_late(fmt::format("nothing came from process {}", b.parcel.peer), described(b),
+                       peer.gathered <= gathered_ ? ""
+                                                  : fmt::format("Process {} waits for `{}` meanwhile. ",
+                                                                b.parcel.peer, peer.gathers));
     }
-  if (!gatherings_.empty() && now - gatherings_.front()->since > timeout_)
-    return fail_late(late_in_gathering(), fmt::format("`{}`", gatherings_.front()->mine.substr(
-                                                                  0, gatherings_.front()->mine.find('\0'))));
+  if (!gatherings_.empty() && now - gatherings_.front()->since > timeout_) {
+    std::string known;
+    for (int p = 0; p < count_; p++) {
+      const Peer& peer = peers_[static_cast<std::size_t>(p)];
+      if (p != index_ && peer.gathered < gathered_ && !peer.theirs.empty())
+        known = fmt::format("Process {} runs a program meanwhile that process {} has not begun. ", p, index_);
+    }
+    return fail_late(late_in_gathering(), fmt::format("`{}`", name_of(*gatherings_.front())), known);
+  }
   if (!ending_) return;
   const bool waits = !has_failed_;  // as long as they live
   const bool asks = waits && now - asked_ > timeout_ / 4;

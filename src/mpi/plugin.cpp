@@ -43,8 +43,9 @@ class MpiProcesses final : public Processes, public Transport {
   }
   Transport& transport() override { return *this; }
   std::unique_ptr<TransportRun> begin(std::span<const int> peers,
-                                      std::shared_ptr<const Fingerprint> fingerprint) override {
-    return std::make_unique<MpiRun>(progress_, progress_.begin(peers, std::move(fingerprint)));
+                                      std::shared_ptr<const Fingerprint> fingerprint,
+                                      std::uint64_t numbers) override {
+    return std::make_unique<MpiRun>(progress_, progress_.begin(peers, std::move(fingerprint), numbers));
   }
   void end() { progress_.end(); }
   void forget() { progress_.forget(); }

@@ -143,10 +143,12 @@ void Progress::advance() noexcept {
 }
 
 std::shared_ptr<const SharedRun> Progress::begin(std::span<const int> peers,
-                                                 std::shared_ptr<const Fingerprint> fingerprint) {
+                                                 std::shared_ptr<const Fingerprint> fingerprint,
+                                                 std::uint64_t numbers) {
   need_link();
   auto run = std::make_shared<SharedRun>();
   run->fingerprint = std::move(fingerprint);
+  run->given = numbers;
   {
     const std::lock_guard lock(mutex_);  // in the order of their numbers
     if (is_over_) throw TransportError(over);
@@ -307,8 +309,8 @@ void Progress::take(Job& job) {
       runs_[job.run] = Clock::now();
       if (has_failed_) return;
       for (const auto& [p, number] : job.run->numbers) {
-        peers_[static_cast<std::size_t>(p)].ours[number] = job.run->fingerprint;
-        link_->post(p, begun(number, job.run->fingerprint->value()));
+        peers_[static_cast<std::size_t>(p)].ours[number] = job.run;
+        link_->post(p, begun(number, job.run->value()));
         compare(p, number);
       }
       return;
@@ -344,8 +346,9 @@ void Progress::hear(const Note& note) {
     (void)std::sscanf(note.text.c_str() + 2, "%lu %lu", &number, &fingerprint);
     peer.theirs[number] = fingerprint;
     compare(note.peer, number);
-  } else if (note.text == "g") {
+  } else if (note.text.starts_with("g ")) {
     peer.gathered++;
+    peer.gathers = note.text.substr(2);
   } else if (note.text.starts_with("m ")) {
     hear_mark(peer, note);
   } else if (note.text == "e") {
@@ -364,7 +367,7 @@ void Progress::compare(int p, std::uint64_t number) {
   if (ours == peer.ours.end()) return;
   if (theirs == peer.theirs.end()) return need_peers();
   if (peer.differing) return;  // no box of it, or of what comes behind it, moves
-  if (ours->second->value() != theirs->second) return post_marks(p, number, ours->second->marks);
+  if (ours->second->value() != theirs->second) return post_marks(p, number, *ours->second);
   peer.ours.erase(ours);
   peer.theirs.erase(theirs);
   peer.agreed = std::max(peer.agreed, number + 1);
@@ -377,9 +380,9 @@ void Progress::need_peers() {
     const Peer& peer = peers_[static_cast<std::size_t>(p)];
     if (!peer.has_ended || (peer.ours.empty() && !gathers)) continue;
     std::string where;
-    if (!peer.ours.empty() && peer.ours.begin()->second->marks.size() > 1)
+    if (!peer.ours.empty() && peer.ours.begin()->second->fingerprint->marks.size() > 1)
       where = fmt::format(" It is needed for a program that begins with {}.",
-                          peer.ours.begin()->second->marks[1].text);
+                          peer.ours.begin()->second->fingerprint->marks[1].text);
     for (const Box& b : waiting_)
       if (b.parcel.peer == p) where = " It is needed for " + described(b) + ".";
     fail_all(fmt::format(
@@ -420,7 +423,7 @@ void Progress::begin_gathering() {
   g.step = link_->gather(sizeof(std::int64_t), g.sizes.data());
   gathered_++;
   for (int p = 0; p < count_; p++)
-    if (p != index_ && !peers_[static_cast<std::size_t>(p)].has_ended) link_->post(p, "g");
+    if (p != index_ && !peers_[static_cast<std::size_t>(p)].has_ended) link_->post(p, "g " + name_of(g));
   need_peers();
 }
 

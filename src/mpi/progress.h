@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/hash.h"
 #include "mpi/link.h"
 #include "runtime/fingerprint.h"
 #include "runtime/transport.h"
@@ -33,6 +34,8 @@ using Clock = std::chrono::steady_clock;
 struct SharedRun {
   std::map<int, std::uint64_t> numbers;  ///< peer -> which of their runs it is
   std::shared_ptr<const Fingerprint> fingerprint;
+  std::uint64_t given = 0;  ///< a hash of the numbers that enter
+  std::uint64_t value() const { return hash_mix(fingerprint->value(), given); }
 };
 
 class Progress {
@@ -46,7 +49,8 @@ class Progress {
 
   // From any thread.
   std::shared_ptr<const SharedRun> begin(std::span<const int> peers,
-                                         std::shared_ptr<const Fingerprint> fingerprint);
+                                         std::shared_ptr<const Fingerprint> fingerprint,
+                                         std::uint64_t numbers);
   void ask(const std::shared_ptr<const SharedRun>& run, bool sent, const Parcel& parcel, LateEnd ended);
   void leave(const std::shared_ptr<const SharedRun>& run);
   /// Does what the thread does, if it does not do it now.
@@ -99,9 +103,10 @@ class Progress {
   /// What is known of another process.
   struct Peer {
     std::map<std::uint64_t, std::uint64_t> theirs;  ///< number -> fingerprint of runs that only it has begun
-    std::map<std::uint64_t, std::shared_ptr<const Fingerprint>> ours;  ///< that only this process has begun
-    std::uint64_t agreed = 0;                                          ///< runs below are known to both
-    std::uint64_t gathered = 0;                                        ///< all_gathers that it has begun
+    std::map<std::uint64_t, std::shared_ptr<const SharedRun>> ours;  ///< that only this process has begun
+    std::uint64_t agreed = 0;                                        ///< runs below are known to both
+    std::uint64_t gathered = 0;                                      ///< all_gathers that it has begun
+    std::string gathers = {};                                        ///< the last of them
     std::optional<std::uint64_t> differing;                 ///< the run whose program is another one there
     std::vector<Fingerprint::Mark> our_marks, their_marks;  ///< of it
     bool has_ended = false;
@@ -115,12 +120,13 @@ class Progress {
   void take(Job& job);
   void hear(const Note& note);
   void compare(int peer, std::uint64_t number);
-  void post_marks(int peer, std::uint64_t number, const std::vector<Fingerprint::Mark>& marks);
+  void post_marks(int peer, std::uint64_t number, const SharedRun& run);
   void hear_mark(Peer& peer, const Note& note);
   bool start(Box& box);
   bool advance_gathering();
   bool next_gathering();  // true
   void begin_gathering();
+  static std::string name_of(const Gathering& g);
   std::string late_in_gathering() const;
   void look_for_late_ones();
   void get_stuck(const std::exception& e);

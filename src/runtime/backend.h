@@ -39,8 +39,10 @@ class Executable {
   virtual ~Executable() = default;
   /// Asks for all steps; `bases` has Program::base_count pointers, scratch included, and may go after the call. `report` must
   /// live until the work is done. Throws, or the completion does, the first exception of a step, after the others have stopped.
-  /// May be called from several threads at once with different bases.
-  virtual CompletionRef run(std::span<void* const> bases, RunReport* report) const = 0;
+  /// May be called from several threads at once with different bases. `numbers`: a hash of those that enter, of which processes that
+  /// share the run have the same.
+  virtual CompletionRef run(std::span<void* const> bases, RunReport* report,
+                            std::uint64_t numbers = 0) const = 0;
   /// The program will run often: what makes it faster may be done sooner. May be called again, from any thread.
   virtual void prepare() const {}
 };

@@ -89,6 +89,7 @@ double seconds_of(const Transfer& t, const std::vector<int>& ids, const Machine&
 
 std::vector<int> numbers_on(const Machine& m, const std::vector<Device>& devices) {
   std::vector<int> numbers;
+  numbers.reserve(devices.size());
   for (const Device& d : devices)
     numbers.push_back(d.platform == m.name ? d.id : static_cast<int>(numbers.size()));
   return numbers;

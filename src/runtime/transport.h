@@ -45,10 +45,11 @@ class TransportRun {
 class Transport {
  public:
   virtual ~Transport() = default;
-  /// Processes begin the runs that they share in the same order. `fingerprint` is that of the program: one that differs from a
-  /// peer's fails the run. May throw TransportError.
+  /// Processes begin the runs that they share in the same order. `fingerprint` is that of the program, `numbers` a hash of those that
+  /// enter: one that differs from a peer's fails the run. May throw TransportError.
   virtual std::unique_ptr<TransportRun> begin(std::span<const int> peers,
-                                              std::shared_ptr<const Fingerprint> fingerprint) = 0;
+                                              std::shared_ptr<const Fingerprint> fingerprint,
+                                              std::uint64_t numbers) = 0;
 };
 
 }  // namespace shardarray

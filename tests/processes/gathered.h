@@ -1,6 +1,7 @@
 // Trees of all processes, for main.cpp.
 #pragma once
 #include <cstdio>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,6 +41,15 @@ inline bool gathering_fails_in_all(const Array& cut) {
           return sa::gather_from_processes(is_last ? Trees{cut, cut} : Trees{cut});
         },
         " gives a tree of ");
+    good &= refused([&] { return sa::gather_from_processes(std::pair(index, own)); }, "what is `[0] = ");
+    good &=
+        refused([&] { return sa::broadcast_one_to_all(std::pair(std::string(is_last ? "b" : "a"), own)); },
+                "Make what differs an array.");
+    good &= refused(
+        [&] {
+          return sa::gather_from_processes(std::map<std::string, Array>{{is_last ? "b" : "a", own}});
+        },
+        "what is `");
     good &= refused(
         [&] {
           return sa::broadcast_one_to_all(is_last ? Trees{own, own} : Trees{own});

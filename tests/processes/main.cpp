@@ -210,6 +210,13 @@ int restore_without_files() {
   return 0;
 }
 
+/// The last process saves another step.
+int save_other_step() {
+  const bool is_last = sa::process_index() == sa::process_count() - 1;
+  sa::checkpoints::save(test_folder(), is_last ? 105 : 104, rows(16));
+  return 0;
+}
+
 /// The last process has other arrays.
 int save_other_tree() {
   const bool is_last = sa::process_index() == sa::process_count() - 1;
@@ -315,6 +322,7 @@ void work(const std::string& fault, const char* token) {
       if (fault == "swapped") x = step(sa::block_until_ready(step(x, 3)), 2);
       if (fault == "other_sharding") sa::block_until_ready(step(replicated(16), 2));
       if (fault == "other_program") x = step(x, 3);
+      if (fault == "other_number") (void)everywhere(x * 3);
       if (fault == "other_shape") sa::block_until_ready(step(rows(32), 2));
       if (fault == "gathers") (void)sa::gather_from_processes(sa::ones({2}));
       if (fault == "nap") {
@@ -323,6 +331,17 @@ void work(const std::string& fault, const char* token) {
         std::this_thread::sleep_for(std::chrono::seconds(1));
       }
       if (fault == "silent") std::this_thread::sleep_for(std::chrono::seconds(60));
+    }
+    if (k == 5 && !is_last && fault == "other_number") (void)everywhere(x * 2);
+    if (k == 5 && fault == "reads_alone") {
+      const Array y = sa::sum(x * 2);
+      if (is_last) (void)y.item<double>();
+      sa::sync_devices("all have read");
+    }
+    if (k == 5 && fault == "other_reading") {  // eager lines are computed when they are read
+      const Array a = sa::sum(x * 2), b = sa::sum(x * 3);
+      (void)(is_last ? b : a).item<double>();
+      (void)(is_last ? a : b).item<double>();
     }
     if (k == 5 && fault == "computes_throw") throw_on_the_way(x, is_last);
     if (k == 5 && fault == "kill_in_transfer") {
@@ -414,6 +433,7 @@ int main(int argc, char** argv) {
     if (word == "check_trained") return check_trained();
     if (word == "save_without_space") return save_without_space();
     if (word == "save_other_tree") return save_other_tree();
+    if (word == "save_other_step") return save_other_step();
     if (word == "killed_in_save") return killed_in_save();
     if (word == "restore_without_files") return restore_without_files();
     if (word == "save_own" || word == "save_own_replaced") return save_own(word != "save_own");

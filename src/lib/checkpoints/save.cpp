@@ -177,9 +177,17 @@ class CheckpointSave {
     const Attempt begun(function, [&] {
       check(tree);
       if (index_ == 0) unfinished_.emplace(begin_unfinished(function, folder_, step));
-      return json{{"folder", index_ == 0 ? unfinished_->path() : ""}, {"arrays", arrays_of(tree)}};
+      return json{{"folder", index_ == 0 ? unfinished_->path() : ""},
+                  {"arrays", arrays_of(tree)},
+                  {"asked", fmt::format("step {} in `{}`", step, folder)}};
     });
     const std::vector<json> all = begun.agreed(function, all_, "a folder is made");
+    for (std::size_t p = 1; p < all.size(); p++)
+      if (all[p]["asked"] != all[0]["asked"])
+        throw IoError(
+            fmt::format("{}: process 0 saves {}, process {} saves {}. All save one checkpoint in one "
+                        "folder, which all can reach. Give the same step and folder in all of them.",
+                        function, all[0]["asked"].get<std::string>(), p, all[p]["asked"].get<std::string>()));
     at_ = all[0]["folder"];
     const std::vector<bool> global = global_arrays(tree, all);
     written_ = Attempt(function, [&] {
