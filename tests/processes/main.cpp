@@ -456,6 +456,7 @@ int main(int argc, char** argv) {
     return 0;
   } catch (const sa::Error& e) {
     std::printf("process heard: %s\n", e.what());
+    if (argc > 2 && rank != nullptr) std::ofstream(std::string(argv[argc - 1]) + ".heard." + rank).flush();
     if (word != "join") check_alive();
     std::fflush(stdout);
     return 3;
