@@ -214,9 +214,9 @@ TEST_CASE("durations: three digits in the unit in which it is 1 or more") {
 }
 
 TEST_CASE("quoted: a literal of any text") {
-  CHECK(quoted("x") == "\"x\"");
-  CHECK(quoted("a\nb") == "\"a\\nb\"");
-  CHECK(quoted("a\"b\\") == "\"a\\\"b\\\\\"");
+  CHECK(in_quotes("x") == "\"x\"");
+  CHECK(in_quotes("a\nb") == "\"a\\nb\"");
+  CHECK(in_quotes("a\"b\\") == "\"a\\\"b\\\\\"");
 }
 
 }  // namespace base_test

@@ -370,6 +370,43 @@ TEST_CASE("checkpoints: arrays go where the options say, into trees whose arrays
         }).starts_with("checkpoints::restore: `b` i8[4] cannot be loaded to "));
 }
 
+TEST_CASE("checkpoints: a part of what was saved, by its path") {
+  const TemporaryFolder folder;
+  const std::map<std::string, Array> model{{"a", numbers(float32, {8, 6}, 1)}, {"b", numbers(int8, {4}, 2)}};
+  const auto state = std::pair(numbers(float32, {8, 6}, 3), 7);
+  checkpoints::save(folder.path, 2, std::tuple(model, state, std::string("text"), model));
+  const auto part = [&](auto like, const std::string& path) {
+    return checkpoints::restore(folder.path, like, {.part = path});
+  };
+  const std::map<std::string, Array> empty{{"a", zeros({8, 6})}, {"b", zeros({4}, int8)}};
+  for (const char* path : {"[0]", "[3]"})
+    for (const char* leaf : {"a", "b"}) CHECK(hex_of(part(empty, path).at(leaf)) == hex_of(model.at(leaf)));
+  const auto [moment, count] = part(std::pair(zeros({8, 6}), 0), "[1]");
+  CHECK(hex_of(moment) == hex_of(state.first));
+  CHECK(count == 7);
+  CHECK(hex_of(part(zeros({8, 6}), "[1][0]")) == hex_of(state.first));
+  CHECK(hex_of(part(zeros({4}, int8), "[3].b")) == hex_of(model.at("b")));
+  CHECK(part(std::string(), "[2]") == "text");
+  const Sharding cut = NamedSharding(make_mesh({{"x", 8}}), P("x"));
+  CHECK(checkpoints::restore(folder.path, zeros({8, 6}), {.sharding = cut, .part = "[0].a"}).sharding() ==
+        cut);
+  const auto says = [&](const auto& like, const std::string& path) {
+    return said_of<Error>(folder.path, [&] { (void)part(like, path); });
+  };
+  CHECK(says(empty, "[1]")
+            .starts_with("checkpoints::restore: PATH/step_00000002: `a` f32[8,6] is missing; "
+                         "instead the file has `[0]` f32[8,6]."));
+  CHECK(
+      says(empty, "[4]") ==
+      "checkpoints::restore: PATH/step_00000002: it has nothing at `[4]`. The option `part` is the path of a "
+      "part of the tree that was saved, as `[0]` or `model.layers`; arrays are at `[0].a`, `[0].b`, "
+      "`[1][0]`, `[3].a`, `[3].b`. Check it.");
+  CHECK(says(zeros({4}, int8), "[3")
+            .starts_with("checkpoints::restore: PATH/step_00000002: it has nothing at `[3`."));
+  CHECK(says(zeros({4}), "[3].b").find("`` is i8[4] in the file and f32[4] in the tree") !=
+        std::string::npos);
+}
+
 TEST_CASE("checkpoints: what cannot be done says why") {
   const TemporaryFolder folder;
   const auto says = [&](const auto& f) { return said_of<Error>(folder.path, f); };

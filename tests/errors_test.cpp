@@ -169,6 +169,7 @@ TEST_CASE("errors: every public function that throws names the line of its call"
       CALL(asarray(300, uint8)),
       CALL(make_array_from_callback({5}, s, [&](const ShardIndex&) { return x; })),
       CALL(make_array_from_single_device_arrays({4}, s, leaves)),
+      CALL(make_array_from_process_local_data(s, x, {1, 2, 3, 4, 5})),
       CALL(filter_shard(x, cut(P(none, none, "x")))),
       CALL(device_put(x, cut(P(none, none, "x")))),
       CALL(device_put(x, Device{99})),

@@ -53,6 +53,10 @@ struct SHARDARRAY_API Index {
   template <std::integral I> Index(I i) : kind(Kind::at), start(to_int64(i)) {
     static_assert(!std::same_as<I, bool>, "x[true]: a bool is no index; write where(condition, a, b)");
   }
+  template <std::same_as<char> C> Index(const C*) {
+    static_assert(!std::same_as<C, C>,
+                  "x[{\":\", 1}]: a text is no index; a whole dimension is x[{all, 1}], a part slice(2, 5)");
+  }
   template <std::same_as<ShardedArray> A>
   Index(const A& x) : kind(Kind::array), array(std::make_shared<const A>(x)) {}
   explicit Index(Kind k) : kind(k) {}

@@ -28,13 +28,15 @@ struct SaveOptions {
   int keep =
       0;  ///< so many checkpoints stay, of this step and of those before it: older ones are removed. 0: all
 };
-/// Options of restore(), metadata() and convert().
+/// Options of restore(); the first one is of metadata() and convert() as well.
 struct RestoreOptions {
   std::optional<std::int64_t> step = std::nullopt;  ///< none: the latest one
   /// Of restore(): where arrays go, in place of where those of `like` lie: all of them, or those at these paths of the tree
   /// (tree_paths()).
   std::optional<Sharding> sharding = std::nullopt;
   std::map<std::string, Sharding> shardings = {};
+  /// Of restore(): where in the tree that was saved `like` is, as a path (tree_paths()); the rest is not read. Default: it is all of it.
+  std::string part = {};
 };
 
 class Saving;
@@ -121,6 +123,8 @@ template <class T>
 ///
 ///     const auto like = eval_shape(init, key);
 ///     model = checkpoints::restore("run", like, {.sharding = NamedSharding(mesh, P("x"))});
+///
+/// Of `save("run", step, std::tuple(model, state))` the model alone is `restore("run", model, {.part = "[0]"})`.
 ///
 /// Throws IoError where there is no such checkpoint, one of its files is damaged, shortened or missing, or a newer
 /// version has written it; TreeError, ShapeError, DTypeError, ShardingError and DeviceError as load(), before anything is read. Several

@@ -19,7 +19,7 @@ struct LoaderOptions {
   std::int64_t batch = 32;                          ///< examples per batch
   std::optional<std::int64_t> seed = std::nullopt;  ///< of the order; none: as they stand
   std::optional<Sharding> sharding = std::
-      nullopt;  ///< of the batches; none: uncommitted on the default device. Each process makes its own part
+      nullopt;  ///< of the batches; none: uncommitted on the default device. Each process makes its own part: all have the same arrays
   bool drop_last = false;  ///< leaves out a last batch that is not full
   std::int64_t epoch = 0;  ///< every epoch has an order of its own
 };
@@ -27,7 +27,9 @@ struct LoaderOptions {
 /// The erased part of a Loader: examples in host memory. Copies share them.
 class SHARDARRAY_API Batches {
  public:
-  /// Reads the arrays. Throws ShapeError unless all have the same first size and the batch size is positive, OutOfMemory.
+  /// Reads the arrays. Throws ShapeError unless all have the same first size and the batch size is positive, OutOfMemory. Where batches
+  /// lie on devices of several processes, these compare elements and options: Error in all of them where some differ, and what goes wrong in
+  /// one is a TransportError in the others.
   Batches(const std::vector<Array>& arrays, LoaderOptions options, Where w = Where::here());
   /// How many batches there are.
   [[nodiscard]] std::int64_t size() const;
@@ -36,7 +38,7 @@ class SHARDARRAY_API Batches {
   [[nodiscard]] std::vector<Array> at(std::int64_t k, Where w = Where::here()) const;
   /// Where they were made: iterators, whose `*` has no place for a line, fail there.
   [[nodiscard]] Where where() const { return made_; }
-  /// The same examples in the order of another epoch (where there is a seed).
+  /// The same examples in the order of another epoch (where there is a seed). Processes compare the number as above.
   [[nodiscard]] Batches with_epoch(std::int64_t epoch) const;
 
  private:

@@ -1,7 +1,8 @@
 // Looking into running functions: prints, callbacks, where an array lies. Outside of traces everything happens at once; inside
 // jit it happens after each run, in program order, on the caller's thread. Inside pmap and shard_map once a device, in the order
 // of the devices; inside vmap once a row. Survives grad; vmap, jit and pmap do not duplicate or drop it. Inside a step of scan it
-// is a TraceError. What is shown is evaluated. All throw Error for an absent array and an empty function.
+// is a TraceError. What is shown is evaluated. Of several processes each calls that has devices of what is shown: with all of it,
+// which they gather, in a map for its own devices. All throw Error for an absent array and an empty function.
 #pragma once
 #include <functional>
 #include <optional>

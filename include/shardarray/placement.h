@@ -140,6 +140,16 @@ template <std::invocable<const ShardIndex&> F>
   return core::from_callback(
       shape, sharding, [&](const ShardIndex& index) { return asarray(piece(index), std::nullopt, w); }, w);
 }
+/// A global array of which each process gives what its own devices hold, as one array: along each dimension the parts that its devices
+/// have, one behind the other, or the whole dimension. Committed; of the data's dtype. Without `global_shape` every part is as long
+/// as those here: four processes of two devices each that give [16, 3] have [64, 3] with P("x"), and [16, 3] if it is replicated. What is
+/// replicated should be the same in each. Nothing is sent: shapes and dtypes that differ show in the first run that uses it. Computes the
+/// data. Throws ShapeError where sizes do not fit or are not known, ShardingError for a sharding of another rank, DeviceError for data that is not here,
+/// TraceError inside a trace, Error for an absent array, DonationError for a donated one.
+[[nodiscard]] SHARDARRAY_API Array make_array_from_process_local_data(const Sharding& sharding,
+                                                                      const Array& local,
+                                                                      const ShapeOf& global_shape = {},
+                                                                      Where w = Where::here());
 /// `sharding` with its devices in the order under which most of x is in its place already: the tiles that device_put(x, sharding) gives,
 /// where it does not matter which device has which. Of all orders the fewest elements move, in sum over the devices; the same sharding where
 /// no other order is better. Nothing moves here, x is computed. Takes time cubic in the devices. Throws ShardingError where the sharding

@@ -107,6 +107,13 @@ template <std::size_t N>
 /// value too. Throws DTypeError for a dtype that is no integer.
 [[nodiscard]] SHARDARRAY_API Array randint(const detail::Key& key, const Shape& shape, std::int64_t minval,
                                            std::int64_t maxval, DType dtype = int32, Where w = Where::here());
+/// @cond
+template <std::integral I, std::integral J>
+[[nodiscard]] Array randint(std::initializer_list<I>, J, std::int64_t, DType = int32) {
+  detail::Key::refuse<I>();
+  return {};
+}
+/// @endcond
 /// bool, true with probability p (below 0 never, above 1 always), of the shape of p or of one that p is broadcast to. Throws
 /// DTypeError unless p is floating, ShapeError where it cannot be broadcast.
 [[nodiscard]] SHARDARRAY_API Array bernoulli(const detail::Key& key, const Array& p = 0.5,

@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <set>
 
+#include "base/host_memory.h"
 #include "base/sizes.h"
 #include "execute/constraint.h"
 #include "execute/evaluate.h"
@@ -178,6 +181,82 @@ Array make_array_from_single_device_arrays(const Shape& shape, const Sharding& s
 Array make_array_from_single_device_arrays(const Shape& shape, const Sharding& sharding,
                                            std::span<const Array> arrays, DType dtype, Where w) {
   return from_single_device_arrays(shape, sharding, arrays, dtype, w);
+}
+
+namespace {
+
+/// Where the tiles of this process begin in what it gives of one dimension, by their numbers.
+using LocalTiles = std::map<std::int64_t, std::int64_t>;
+
+/// What is given is the whole dimension, or its tiles that are of this process, one behind the other. Throws ShapeError.
+LocalTiles local_tiles(const Layout& l, std::span<const int> own, const Shape& whole, const Type& local,
+                       std::size_t d) {
+  std::map<std::int64_t, Box> boxes;
+  for (const int p : own) boxes.emplace(l.tile_index(static_cast<int>(d), p), tile_of(l, whole, p));
+  LocalTiles r;
+  std::int64_t total = 0;
+  for (const auto& [tile, box] : boxes) {
+    r.emplace(tile, local.shape[d] == whole[d] ? box.lo[d] : total);
+    total += box.size[d];
+  }
+  if (local.shape[d] == whole[d] || local.shape[d] == total) return r;
+  throw ShapeError(
+      fmt::format("make_array_from_process_local_data: dimension {} of {} has {} entries. Of the {} of the "
+                  "whole array {} "
+                  "are on devices of process {}, and a process gives these, or all. Give that many.",
+                  d, to_string(local), local.shape[d], whole[d], total, process_index()));
+}
+
+Shape whole_shape(const Layout& l, std::span<const int> own, const Type& local) {
+  Shape whole;
+  for (std::size_t d = 0; d < local.shape.size(); d++) {
+    std::set<std::int64_t> tiles;
+    for (const int p : own) tiles.insert(l.tile_index(static_cast<int>(d), p));
+    const auto here = static_cast<std::int64_t>(tiles.size());
+    if (here == 0 || local.shape[d] % here != 0)
+      throw ShapeError(
+          fmt::format("make_array_from_process_local_data: dimension {} of {} is cut into {} equal parts "
+                      "here, in process "
+                      "{}, where the shape of the whole is not given. Give `global_shape`.",
+                      d, to_string(local), here, process_index()));
+    whole.push_back(local.shape[d] / here * l.tiles(static_cast<int>(d)));
+  }
+  return whole;
+}
+
+}  // namespace
+
+Array make_array_from_process_local_data(const Sharding& sharding, const Array& local,
+                                         const ShapeOf& global_shape, Where w) {
+  constexpr const char* function = "make_array_from_process_local_data";
+  const Site site(w, function);
+  const Type t = type_of(local, function);
+  if (is_partial(sharding))
+    return core::device_put_leaf(
+        make_array_from_process_local_data(added_up(sharding), local, global_shape, w), sharding, "", w);
+  const Layout& l = *layout_of(sharding, static_cast<int>(t.shape.size()), function);
+  const std::vector<int> own = addressable_instances(l, false).leader;
+  const Shape whole = global_shape.shape ? *global_shape.shape : whole_shape(l, own, t);
+  if (whole.size() != t.shape.size())
+    throw ShapeError(
+        fmt::format("{}: {} is a part of an array of shape {}. A part has as many dimensions as the whole. "
+                    "Correct one of them.",
+                    function, to_string(t), to_string(whole)));
+  std::vector<LocalTiles> tiles;
+  for (std::size_t d = 0; d < whole.size(); d++) tiles.push_back(local_tiles(l, own, whole, t, d));
+  const std::vector<std::byte> given = host_elements(local, function);
+  std::vector<Array> pieces;
+  for (const int p : own) {
+    Box box = tile_of(l, whole, p);
+    for (std::size_t d = 0; d < whole.size(); d++)
+      box.lo[d] = tiles[d].at(l.tile_index(static_cast<int>(d), p));
+    const Type piece{box.size, t.dtype};
+    std::vector<std::byte> bytes = host_bytes(function, bytes_of(piece.shape, piece.dtype));
+    copy_box(bytes.data(), box, given.data(), whole_box(t.shape), box, itemsize(t.dtype));
+    const Device& device = l.order()->devices()[static_cast<std::size_t>(p)];
+    pieces.push_back(leaf_array(piece, host_value(bytes.data(), piece, device), w));
+  }
+  return from_single_device_arrays(whole, sharding, pieces, t.dtype, w);
 }
 
 }  // namespace shardarray

@@ -190,7 +190,7 @@ std::string format_float(double v, DType t, const FloatWidths& w) {
 }
 
 template <class T> Formatter integer_formatter(const Array& x, const std::vector<std::size_t>& shown) {
-  auto v = x.to_vector<T>();
+  auto v = x.to_vector<T>(Where());
   std::size_t width = 0;
   for (std::size_t k : shown) width = std::max(width, std::to_string(v[k]).size());
   return [v = std::move(v), width](std::size_t k) { return padded_left(std::to_string(v[k]), width); };
@@ -198,7 +198,7 @@ template <class T> Formatter integer_formatter(const Array& x, const std::vector
 
 // `1.+2.j`: widths of their own for both parts, the j behind the digits.
 Formatter complex_formatter(const Array& x, const std::vector<std::size_t>& shown) {
-  auto v = x.to_vector<std::complex<double>>();
+  auto v = x.to_vector<std::complex<double>>(Where());
   const DType t = part_type(x.dtype());
   std::vector<double> re, im;
   for (std::size_t k : shown) re.push_back(v[k].real()), im.push_back(v[k].imag());
@@ -212,11 +212,13 @@ Formatter complex_formatter(const Array& x, const std::vector<std::size_t>& show
 Formatter formatter(const Array& x, const std::vector<std::size_t>& shown) {
   const DType t = x.dtype();
   if (t == DType::bool_)
-    return [v = x.to_vector<std::uint8_t>()](std::size_t k) { return std::string(v[k] ? " True" : "False"); };
+    return [v = x.to_vector<std::uint8_t>(Where())](std::size_t k) {
+      return std::string(v[k] ? " True" : "False");
+    };
   if (t == DType::uint64) return integer_formatter<std::uint64_t>(x, shown);
   if (is_integer(t)) return integer_formatter<std::int64_t>(x, shown);
   if (is_complex(t)) return complex_formatter(x, shown);
-  auto v = x.to_vector<double>();
+  auto v = x.to_vector<double>(Where());
   std::vector<double> visible;
   visible.reserve(shown.size());
   for (std::size_t k : shown) visible.push_back(v[k]);
@@ -321,11 +323,11 @@ std::string complex_text(std::complex<double> z, DType t) {
 // A scalar as Python prints it: all digits.
 std::string scalar_text(const Array& x) {
   const DType t = x.dtype();
-  if (t == DType::bool_) return x.to_vector<std::uint8_t>()[0] ? "True" : "False";
-  if (t == DType::uint64) return std::to_string(x.to_vector<std::uint64_t>()[0]);
-  if (is_integer(t)) return std::to_string(x.to_vector<std::int64_t>()[0]);
-  if (is_complex(t)) return complex_text(x.to_vector<std::complex<double>>()[0], part_type(t));
-  return float_text(x.to_vector<double>()[0], t);
+  if (t == DType::bool_) return x.to_vector<std::uint8_t>(Where())[0] ? "True" : "False";
+  if (t == DType::uint64) return std::to_string(x.to_vector<std::uint64_t>(Where())[0]);
+  if (is_integer(t)) return std::to_string(x.to_vector<std::int64_t>(Where())[0]);
+  if (is_complex(t)) return complex_text(x.to_vector<std::complex<double>>(Where())[0], part_type(t));
+  return float_text(x.to_vector<double>(Where())[0], t);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 namespace shardarray {
 
 /// `"a \"b\""`: in quotes, with what would end or change it escaped.
-inline std::string quoted(std::string_view text) {
+inline std::string in_quotes(std::string_view text) {
   std::string r = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') r += '\\';

@@ -8,6 +8,7 @@
 #include "graph/trace_state.h"
 #include "ops/record.h"
 #include "runtime/devices.h"
+#include "shardarray/sharding.h"
 
 namespace shardarray {
 
@@ -75,13 +76,39 @@ std::optional<Device> device_at(const HostCall& call, const std::vector<std::int
   return list[static_cast<std::size_t>(at)];
 }
 
+bool has_part_in(const Value& v, int process) {
+  return std::ranges::any_of(v.layout->order()->devices(),
+                             [&](const Device& d) { return d.process_index == process; });
+}
+// What several processes hold in parts is made whole by all of them, as none can know what the others have.
+ValueRef whole_in_each(const ValueRef& v, const Type& t) {
+  const std::vector<Device>& devices = v->layout->order()->devices();
+  if (!in_several_processes(devices) || !has_part_in(*v, process_index()) ||
+      v->sharding.is_fully_replicated(static_cast<int>(t.shape.size())))
+    return v;
+  return reshard_value(v, t, PositionalSharding(devices).replicate());
+}
+// The call is that of those processes that have something of every operand. Where there is none, the operands cannot be read.
+bool is_of_others(std::span<const ValueRef> values) {
+  const auto has_all = [&](int process) {
+    return std::ranges::all_of(values, [&](const ValueRef& v) { return has_part_in(*v, process); });
+  };
+  if (has_all(process_index())) return false;
+  for (int p = 0; p < process_count(); p++)
+    if (has_all(p)) return true;
+  return false;
+}
+
 }  // namespace
 
 void run_host_call(const HostCall& call, std::span<const Type> types, std::span<const ValueRef> values) {
+  std::vector<ValueRef> whole;
+  for (std::size_t k = 0; k < values.size(); k++) whole.push_back(whole_in_each(values[k], types[k]));
+  if (is_of_others(values)) return;
   std::vector<HostOperand> operands;
   for (std::size_t k = 0; k < values.size(); k++) {
     HostOperand o{types[k], host_bytes("debug::callback", bytes_of(types[k].shape, types[k].dtype)), {}};
-    gather_to_host(*values[k], types[k], o.bytes.data());
+    gather_to_host(*whole[k], types[k], o.bytes.data());
     for (std::size_t level = call.levels.size(); level-- > 0;)
       if (call.levels[level].mapped[k]) o.levels.push_back(static_cast<int>(level));
     operands.push_back(std::move(o));
@@ -99,9 +126,9 @@ void run_host_call(const HostCall& call, std::span<const Type> types, std::span<
   }
   while (true) {
     HostValues v;
-    for (const HostOperand& o : operands) v.arrays.push_back(o.part(position));
     v.device = device_at(call, position);
-    {
+    if (!v.device || v.device->process_index == process_index()) {
+      for (const HostOperand& o : operands) v.arrays.push_back(o.part(position));
       const detail::UserSite user;
       call.function(v);
     }

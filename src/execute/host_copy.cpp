@@ -75,9 +75,6 @@ ValueRef shared_scalar_value(DType t, std::uint64_t bits, const Device& device) 
   return last.value;
 }
 
-namespace {
-
-// Copies a box between two row-major arrays of which it is a part.
 void copy_box(std::byte* to, const Box& to_tile, const std::byte* from, const Box& from_tile, const Box& box,
               std::size_t item) {
   if (box.empty()) return;
@@ -98,8 +95,6 @@ void copy_box(std::byte* to, const Box& to_tile, const std::byte* from, const Bo
   }
 }
 
-}  // namespace
-
 // Every part that another process has must be here as well.
 static void check_addressable(const Value& v, const Type& t, const Instances& here) {
   const std::vector<Device>& devices = v.layout->order()->devices();
@@ -110,17 +105,18 @@ static void check_addressable(const Value& v, const Type& t, const Instances& he
                          return tile_of(*v.layout, t.shape, own) == tile;
                        });
     if (known) continue;
-    const bool is_of_several = std::any_of(devices.begin(), devices.end(), [&](const Device& d) {
-      return d.process_index != devices[0].process_index;
-    });
+    const bool has_none = here.leader.empty();
     throw DeviceError(fmt::format(
-        "{}: {} has a part on {}, which is of process {}; this is process {}. A process reads what its own "
+        "{}: {} has a part on {}, which is of process {}; this is process {}{}. A process reads what its own "
         "devices hold. Read addressable_shards() in each process, or make it whole in all of them first: "
-        "device_put(x, PositionalSharding(devices()).replicate()){}.",
+        "device_put(x, PositionalSharding(devices()).replicate()){}.{}",
         current_function("read"), to_string(t), to_string(devices[p]), devices[p].process_index,
-        process_index(),
-        is_of_several ? ", or gather_from_processes(x)[0]. Its rows, each where it lies, gives unshard(x)"
-                      : ""));
+        process_index(), has_none ? ", which has no device of it" : "",
+        in_several_processes(devices)
+            ? ", or gather_from_processes(x)[0]. Its rows, each where it lies, gives unshard(x)"
+            : "",
+        has_none ? fmt::format(" A mesh that no process is left out of has all {} devices().", device_count())
+                 : ""));
   }
 }
 

@@ -320,7 +320,7 @@ Array result_array(const JitEntry& e, JitCall& call, const LoadedProgram& p,
       if (leaf.node()->op->form == Form::leaf && given == v) return std::move(leaf);
     }
   }
-  return leaf_array(e.output_types[k], std::move(v), {});
+  return leaf_array(e.output_types[k], std::move(v), call.where);
 }
 
 // After a run that failed: what it had begun to reuse is gone, everything else lives.

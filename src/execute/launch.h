@@ -124,6 +124,9 @@ ValueRef put_beside(const ValueRef& v, const Type& t, const Value& home);
 ValueRef bring_home(const ValueRef& v, const Type& t, const DeviceOrder* home);
 /// All elements, row-major, into `to`. Throws DeviceError where other processes have some of them.
 void gather_to_host(const Value& v, const Type& t, void* to);
+/// Copies a box between two row-major arrays of which it is a part; all boxes are of one whole. Sizes in elements, `item` in bytes.
+void copy_box(std::byte* to, const Box& to_tile, const std::byte* from, const Box& from_tile, const Box& box,
+              std::size_t item);
 
 /// Replicas in one address space share one buffer (SHARDARRAY_SHARE_REPLICAS, default on).
 bool share_replicas();

@@ -217,9 +217,9 @@ class SplitMesh {
         while (cuts_[k].size() > 2 && taken_.contains(part)) part = fmt::format("{}{}", name, ++number);
         taken_.insert(part);
         names_[{k, *at}] = part;
-        shape_.push_back(fmt::format("{{{}, {}}}", quoted(part), next / *at));
+        shape_.push_back(fmt::format("{{{}, {}}}", in_quotes(part), next / *at));
       }
-      if (cuts_[k].size() == 1) shape_.push_back(fmt::format("{{{}, 1}}", quoted(name)));
+      if (cuts_[k].size() == 1) shape_.push_back(fmt::format("{{{}, 1}}", in_quotes(name)));
       if (cuts_[k].size() > 2) in_parts_.push_back(name);
     }
     return true;
@@ -247,7 +247,7 @@ std::string spec_code(const std::vector<std::vector<std::string>>& dims,
                       const std::vector<std::string>& sums) {
   const auto all = [](const std::vector<std::string>& names) {
     std::vector<std::string> texts(names.size());
-    std::ranges::transform(names, texts.begin(), quoted);
+    std::ranges::transform(names, texts.begin(), in_quotes);
     return fmt::format("{}", fmt::join(texts, ", "));
   };
   std::vector<std::string> entries;

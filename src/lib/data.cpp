@@ -5,12 +5,18 @@
 #include <algorithm>
 #include <cstring>
 #include <iostream>
+#include <span>
+#include <string>
 
 #include "base/ceil_div.h"
+#include "base/hash.h"
 #include "base/host_memory.h"
 #include "base/sizes.h"
 #include "execute/evaluate.h"
+#include "lib/attempt.h"
 #include "lib/files/arrays.h"
+#include "runtime/devices.h"
+#include "runtime/processes.h"
 #include "shardarray/policy.h"
 #include "shardarray/random.h"
 
@@ -19,44 +25,97 @@
 namespace shardarray {
 namespace data {
 
-struct Batches::Examples {
-  struct Column {
-    Type type;
-    std::vector<std::byte> bytes;
-    std::size_t row;  // bytes of one example
-  };
-  std::vector<Column> columns;
-  std::int64_t count = 0;
-};
-
 static void check_batch(const LoaderOptions& o) {
   if (o.batch <= 0)
     throw ShapeError(
         fmt::format("data::loader: batch is {}. A batch has at least one example. Correct it.", o.batch));
 }
 
+static std::uint64_t hash_of(std::span<const std::byte> bytes) {
+  std::uint64_t h = bytes.size(), word = 0;
+  for (; bytes.size() >= sizeof word; bytes = bytes.subspan(sizeof word)) {
+    std::memcpy(&word, bytes.data(), sizeof word);
+    h = hash_mix(h, word);
+  }
+  word = 0;
+  std::copy(bytes.begin(), bytes.end(), reinterpret_cast<std::byte*>(&word));
+  return hash_mix(h, word);
+}
+
+struct Batches::Examples {
+  struct Column {
+    Type type;
+    std::vector<std::byte> bytes;
+    std::size_t row;  // bytes of one example
+    std::uint64_t hash = 0;
+  };
+  std::vector<Column> columns;
+  std::int64_t count = 0;
+  bool are_shared = false;  // batches lie on devices of several processes
+
+  Examples(const std::vector<Array>& arrays, const LoaderOptions& o) {
+    check_batch(o);
+    evaluate(arrays, "data::loader");
+    for (std::size_t k = 0; k < arrays.size(); k++) {
+      const Type& t = type_of(arrays[k], "data::loader");
+      if (t.shape.empty() || (k > 0 && t.shape[0] != count))
+        throw ShapeError(fmt::format(
+            "data::loader: array {} is {}, array 0 {}. All arrays have one entry per example along the first "
+            "dimension. Cut them to the same number.",
+            k, to_string(t), to_string(type_of(arrays[0]))));
+      count = t.shape[0];
+      const std::int64_t size = bytes_of(t.shape, t.dtype);
+      Column column{{t.shape, t.dtype},
+                    host_bytes("data::loader", size),
+                    static_cast<std::size_t>(size / std::max<std::int64_t>(1, t.shape[0]))};
+      gather_to_host(*value_of(arrays[k]), t, column.bytes.data());
+      columns.push_back(std::move(column));
+    }
+  }
+  // What processes compare: a line of the options, and one of each array.
+  std::string text(const LoaderOptions& o) const {
+    std::string r = fmt::format("batch = {}, seed = {}, drop_last = {}, epoch = {}", o.batch,
+                                o.seed ? fmt::format("{}", *o.seed) : "none", o.drop_last, o.epoch);
+    for (std::size_t k = 0; k < columns.size(); k++)
+      r += fmt::format("\narray {} {} with the sum {:016x} of its elements", k, to_string(columns[k].type),
+                       columns[k].hash);
+    return r;
+  }
+};
+
+// Each process makes its own part of a batch, of the same examples in the same order.
+static void check_same(const std::vector<std::string>& texts) {
+  const auto line = [](const std::string& text, std::size_t k) {
+    std::size_t at = 0;
+    for (; k > 0 && at != text.npos; k--) at = text.find('\n', at + 1);
+    return at == text.npos ? "nothing more"
+                           : text.substr(at + (text[at] == '\n'), text.find('\n', at + 1) - at);
+  };
+  for (std::size_t p = 1; p < texts.size(); p++) {
+    if (texts[p] == texts[0]) continue;
+    std::size_t k = 0;
+    while (line(texts[p], k) == line(texts[0], k)) k++;
+    throw Error(fmt::format(
+        "data::loader: process 0 has {}, process {} has {}. Each makes its own part of every batch, of the "
+        "same examples in the same order. Give the same in all of them; of rows that only it has a process "
+        "makes its part by make_array_from_process_local_data.",
+        line(texts[0], k), p, line(texts[p], k)));
+  }
+}
+
 Batches::Batches(const std::vector<Array>& arrays, LoaderOptions options, Where w)
     : options_(std::move(options)), made_(w) {
   const Site site(w);
-  check_batch(options_);
-  auto examples = std::make_shared<Examples>();
-  evaluate(arrays, "data::loader");
-  for (std::size_t k = 0; k < arrays.size(); k++) {
-    const Type& t = type_of(arrays[k], "data::loader");
-    if (t.shape.empty() || (k > 0 && t.shape[0] != examples->count))
-      throw ShapeError(fmt::format(
-          "data::loader: array {} is {}, array 0 {}. All arrays have one entry per example along the first "
-          "dimension. Cut them to the same number.",
-          k, to_string(t), to_string(type_of(arrays[0]))));
-    examples->count = t.shape[0];
-    const std::int64_t size = bytes_of(t.shape, t.dtype);
-    Examples::Column column{{t.shape, t.dtype},
-                            host_bytes("data::loader", size),
-                            static_cast<std::size_t>(size / std::max<std::int64_t>(1, t.shape[0]))};
-    gather_to_host(*value_of(arrays[k]), t, column.bytes.data());
-    examples->columns.push_back(std::move(column));
-  }
-  examples_ = std::move(examples);
+  const bool are_shared = options_.sharding && in_several_processes(options_.sharding->device_assignment());
+  const Attempt mine("data::loader", [&] {
+    auto examples = std::make_shared<Examples>(arrays, options_);
+    examples->are_shared = are_shared;
+    for (Examples::Column& c : examples->columns)
+      if (are_shared) c.hash = hash_of(c.bytes);
+    examples_ = std::move(examples);
+    return examples_->text(options_);
+  });
+  check_same(mine.agreed<TransportError>("data::loader", are_shared ? other_processes() : nullptr));
   set_order();
 }
 
@@ -73,6 +132,10 @@ void Batches::set_order() {
 Batches Batches::with_epoch(std::int64_t epoch) const {
   Batches r = *this;
   r.options_.epoch = epoch;
+  if (Processes* const all = examples_->are_shared ? other_processes() : nullptr) {
+    const Site site(made_);
+    check_same(gather_texts(*all, "data::loader", r.examples_->text(r.options_)));
+  }
   r.set_order();
   return r;
 }

@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <cstring>
-#include <exception>
 #include <set>
 #include <string_view>
 
 #include "base/sizes.h"
 #include "execute/evaluate.h"
 #include "execute/launch.h"
+#include "lib/attempt.h"
 #include "runtime/devices.h"
 #include "runtime/processes.h"
 #include "shardarray/filter_shard.h"
@@ -35,10 +35,11 @@ template <class N> N read_next(const std::string& from, std::size_t& at) {
 bool is_of_several(const Array& a, const char* function) {
   (void)type_of(a, function);
   const Sharding s = a.sharding();
+  if (!in_several_processes(s.device_assignment())) return false;
   std::set<int> processes;
   for (const Device& d : s.device_assignment()) processes.insert(d.process_index);
   const bool is_everywhere = processes.size() == static_cast<std::size_t>(process_count());
-  return processes.size() > 1 && !(is_everywhere && s.is_fully_replicated(a.ndim()));
+  return !(is_everywhere && s.is_fully_replicated(a.ndim()));
 }
 Array whole_everywhere(const Array& a) {
   const auto all = devices(a.sharding().device_assignment()[0].platform);
@@ -46,43 +47,34 @@ Array whole_everywhere(const Array& a) {
 }
 
 /// What one process gives: for each leaf whether it is of several processes, what the tree has else, then types and row-major elements of
-/// the other leaves. Of one build, hence of one meaning. Where something goes wrong: what.
+/// the other leaves. Of one build, hence of one meaning.
 struct Given {
   std::vector<bool> is_shared = {};
   std::string text = {};
   std::size_t values = 0;  ///< where they begin in it, as in that of every other process
-  std::exception_ptr failure = nullptr;
 };
 Given given(std::span<const Array> leaves, const std::vector<std::string>& parts, const char* function,
             bool has_values) {
   Given g;
-  try {
-    evaluate(leaves, function);
-    for (const Array& a : leaves) g.is_shared.push_back(is_of_several(a, function));
-    g.text = "+";
-    append(g.text, leaves.size());
-    for (const bool shared : g.is_shared) g.text += shared ? 's' : 'o';
-    append(g.text, parts.size());
-    for (const std::string& part : parts) {
-      append(g.text, part.size());
-      g.text += part;
-    }
-    g.values = g.text.size();
-    for (std::size_t k = 0; has_values && k < leaves.size(); k++) {
-      if (g.is_shared[k]) continue;
-      const Type& t = type_of(leaves[k], function);
-      append(g.text, t.dtype);
-      append(g.text, t.weak);
-      append(g.text, t.shape.size());
-      for (const std::int64_t n : t.shape) append(g.text, n);
-      const std::vector<std::byte> bytes = host_elements(leaves[k], function);
-      g.text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    }
-  } catch (const std::exception& e) {
-    // The others would wait for this process, and take its next answer for the one to this question.
-    g.failure = std::current_exception();
-    const auto* const known = dynamic_cast<const Error*>(&e);
-    g.text = "-" + (known != nullptr ? known->text() : std::string(e.what()));
+  evaluate(leaves, function);
+  for (const Array& a : leaves) g.is_shared.push_back(is_of_several(a, function));
+  append(g.text, leaves.size());
+  for (const bool shared : g.is_shared) g.text += shared ? 's' : 'o';
+  append(g.text, parts.size());
+  for (const std::string& part : parts) {
+    append(g.text, part.size());
+    g.text += part;
+  }
+  g.values = g.text.size();
+  for (std::size_t k = 0; has_values && k < leaves.size(); k++) {
+    if (g.is_shared[k]) continue;
+    const Type& t = type_of(leaves[k], function);
+    append(g.text, t.dtype);
+    append(g.text, t.weak);
+    append(g.text, t.shape.size());
+    for (const std::int64_t n : t.shape) append(g.text, n);
+    const std::vector<std::byte> bytes = host_elements(leaves[k], function);
+    g.text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
   return g;
 }
@@ -91,7 +83,7 @@ void compare(const std::string& theirs, int p, const Given& mine, int index, con
   constexpr const char* rule =
       "All give trees of one type with the same absent leaves, and arrays of several processes in the same "
       "places. Compare their programs.";
-  std::size_t at = 1, here = 1;
+  std::size_t at = 0, here = 0;
   const auto count = read_next<std::size_t>(theirs, at);
   if (count != mine.is_shared.size())
     throw TreeError(fmt::format("{}: process {} gives a tree of {} arrays, process {} one of {}. {}",
@@ -121,21 +113,22 @@ void compare(const std::string& theirs, int p, const Given& mine, int index, con
                     function, parts, p, own, index, rule));
 }
 
-/// What all give, in their order; what went wrong in one is thrown in all.
-std::vector<std::string> agreed(Processes& all, const std::string& function, const Given& mine) {
+/// What all give, in their order.
+struct Agreed {
+  Given mine;
   std::vector<std::string> texts;
-  try {
-    texts = gather_texts(all, function, mine.text);
-  } catch (const Error&) {
-    if (mine.failure == nullptr) throw;
-  }
-  if (mine.failure != nullptr) std::rethrow_exception(mine.failure);
-  for (std::size_t p = 0; p < texts.size(); p++)
-    if (texts[p][0] == '-')
-      throw TransportError(fmt::format("{} (in process {})", std::string_view(texts[p]).substr(1), p));
+};
+Agreed agreed(Processes& all, const char* function, const std::string& what, std::span<const Array> leaves,
+              const std::vector<std::string>& parts, bool has_values) {
+  Agreed r;
+  const Attempt attempt(function, [&] {
+    r.mine = given(leaves, parts, function, has_values);
+    return r.mine.text;
+  });
+  r.texts = attempt.agreed<TransportError>(what, &all);
   for (int p = 0; p < all.count(); p++)
-    compare(texts[static_cast<std::size_t>(p)], p, mine, all.index(), function);
-  return texts;
+    compare(r.texts[static_cast<std::size_t>(p)], p, r.mine, all.index(), what);
+  return r;
 }
 
 /// The leaves of process p, of which those of several processes are in `tree`.
@@ -171,8 +164,7 @@ std::vector<Arrays> gather_from_processes(std::span<const Array> leaves,
     evaluate(leaves, function);
     return {here};
   }
-  const Given mine = given(leaves, parts, function, true);
-  const std::vector<std::string> texts = agreed(*all, function, mine);
+  const auto [mine, texts] = agreed(*all, function, function, leaves, parts, true);
   for (std::size_t k = 0; k < here.size(); k++)
     if (mine.is_shared[k]) here[k] = whole_everywhere(here[k]);
   evaluate(here, function);
@@ -196,9 +188,8 @@ Arrays broadcast_one_to_all(std::span<const Array> leaves, const std::vector<std
     evaluate(leaves, function);
     return here;
   }
-  const Given mine = given(leaves, parts, function, all->index() == source);
-  const std::vector<std::string> texts =
-      agreed(*all, fmt::format("{}: from process {}", function, source), mine);
+  const auto [mine, texts] = agreed(*all, function, fmt::format("{}: from process {}", function, source),
+                                    leaves, parts, all->index() == source);
   if (all->index() != source) put_in(here, texts[static_cast<std::size_t>(source)], mine);
   return here;
 }

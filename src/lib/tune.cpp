@@ -356,7 +356,7 @@ std::string Tuned::code() const {
   if (choices_.empty()) return "";
   std::vector<std::string> axes;
   for (const auto& [name, size] : mesh_->shape())
-    axes.push_back(fmt::format("{{{}, {}}}", quoted(name), size));
+    axes.push_back(fmt::format("{{{}, {}}}", in_quotes(name), size));
   std::string text =
       fmt::format("const Mesh mesh = make_mesh({{{}}});\nconst std::map<std::string, Sharding> shardings{{\n",
                   fmt::join(axes, ", "));
@@ -364,13 +364,13 @@ std::string Tuned::code() const {
     std::vector<std::string> dims;
     for (const SpecEntry& e : choices_[0].shardings[i].spec().entries()) {
       std::vector<std::string> names;
-      for (const std::string& n : e.names) names.push_back(quoted(n));
+      for (const std::string& n : e.names) names.push_back(in_quotes(n));
       dims.push_back(names.empty()       ? "none"
                      : names.size() == 1 ? names[0]
                                          : fmt::format("axes({})", fmt::join(names, ", ")));
     }
     text +=
-        fmt::format("    {{{}, NamedSharding(mesh, P({}))}},\n", quoted(paths_[i]), fmt::join(dims, ", "));
+        fmt::format("    {{{}, NamedSharding(mesh, P({}))}},\n", in_quotes(paths_[i]), fmt::join(dims, ", "));
   }
   return text + "};\n";
 }

@@ -25,6 +25,7 @@
 
 #include "gathered.h"
 #include "gpus.h"
+#include "programs.h"
 #include "saved.h"
 
 using namespace processes_test;
@@ -105,6 +106,9 @@ int programs() {
   const auto [same, of_last] = sa::broadcast_one_to_all(mixed, last);
   good &= of_last.item<int>() == last && same.sharding() == cut.sharding();
   good &= gathering_fails_in_all(cut);
+  std::printf("called %s\n", calls(mesh) ? "right" : "wrong");
+  std::printf("local data %s\n", joins_local_data(mesh) ? "right" : "wrong");
+  std::printf("loaders %s\n", refuses_other_examples(mesh) ? "right" : "wrong");
   sa::sync_devices("end");
   std::printf("gathered %s\n", good ? "right" : "wrong");
   return 0;
@@ -439,6 +443,7 @@ int main(int argc, char** argv) {
     if (word == "save_own" || word == "save_own_replaced") return save_own(word != "save_own");
     if (word == "restore_latest") return restore_latest();
     if (word == "restore_other_step") return restore_other_step();
+    if (word == "restore_other_part") return restore_other_part();
     if (word == "sync_fails") return sync_fails();
     if (word == "restore_first") return restore_first();
     if (word == "save_damaged") return save_damaged();

@@ -153,6 +153,10 @@ inline int restore_other_step() {
   (void)sa::checkpoints::restore(own_folder(0), restorable(0), {.step = 1 + sa::process_index()});
   return 0;
 }
+inline int restore_other_part() {
+  (void)sa::checkpoints::restore(own_folder(0), restorable(0), {.part = sa::process_index() == 0 ? "" : "a"});
+  return 0;
+}
 
 /// What step `step` of train() has: element i is (i - step) mod 64, and step more.
 inline Array trained(std::int64_t step) {

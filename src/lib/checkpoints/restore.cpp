@@ -150,8 +150,7 @@ class ArrayReader {
     PieceReader reader;
   };
   static Sizes counted_in_bytes(const Shape& s, DType t, bool is_shape) {
-    Sizes r(s.begin(), s.end());
-    if (r.empty()) r.push_back(is_shape ? 1 : 0);
+    Sizes r = s.empty() ? Sizes{is_shape ? 1 : 0} : Sizes(s.begin(), s.end());
     r.back() *= static_cast<std::int64_t>(itemsize(t));
     return r;
   }
@@ -201,30 +200,31 @@ std::int64_t chosen(const char* function, const std::string& folder, const Resto
 std::string path_of_chosen(const char* function, const std::string& folder, const RestoreOptions& o) {
   return path_of(folder, chosen(function, folder, o));
 }
-/// Of several processes: the first one says which it is, as another program may save meanwhile. All say which one they were told to take.
+/// Of several processes: the first one says which it is, as another program may save meanwhile. All say what they were told to take.
 std::int64_t chosen_by_all(const char* function, const std::string& folder, const RestoreOptions& o,
                            Processes* all) {
   const Attempt found(function, [&] {
     const bool asks = o.step || all == nullptr || all->index() == 0;
-    return nlohmann::json{{"step", asks ? chosen(function, folder, o) : -1},
-                          {"is_named", o.step.has_value()}};
+    const std::int64_t step = asks ? chosen(function, folder, o) : -1;
+    return nlohmann::json{
+        {"step", step},
+        {"asked", o.step ? fmt::format("step {}", step) : "the latest step"},
+        {"part", o.part.empty() ? "all of it" : fmt::format("its part `{}`", files::shown(o.part))}};
   });
   const auto said = found.agreed(function, all, "a checkpoint is chosen");
-  const std::int64_t first = said[0]["step"].get<std::int64_t>();
-  for (std::size_t p = 0; p < said.size(); p++) {
-    const bool is_named = said[p]["is_named"].get<bool>();
-    const std::int64_t step = said[p]["step"].get<std::int64_t>();
-    if (is_named == said[0]["is_named"].get<bool>() && (!is_named || step == first)) continue;
+  for (std::size_t p = 1; p < said.size(); p++) {
+    const bool are_parts = said[p]["part"] != said[0]["part"];
+    if (!are_parts && said[p]["asked"] == said[0]["asked"]) continue;
     const auto told = [&](std::size_t q) {
-      return said[q]["is_named"].get<bool>() ? fmt::format("step {}", said[q]["step"].get<std::int64_t>())
-                                             : std::string("the latest step");
+      const auto text = said[q]["asked"].get<std::string>();
+      return are_parts ? text + ", " + said[q]["part"].get<std::string>() : text;
     };
     throw Error(
         fmt::format("{}: process 0 restores {}, process {} restores {}. All restore the same. Compare their "
                     "programs.",
                     function, told(0), p, told(p)));
   }
-  return first;
+  return said[0]["step"].get<std::int64_t>();
 }
 Index index_of(const char* function, const std::string& path) {
   return read_index(files::FileReader(function, path + "/" + index_name));
@@ -255,9 +255,35 @@ struct Restored {
   std::vector<std::string> values;
   std::vector<files::Home> homes;
 };
+/// What of the index is at `part`, by the paths from there on.
+template <class Stored>
+std::map<std::string, Stored> below(const std::string& part, const std::map<std::string, Stored>& all) {
+  std::map<std::string, Stored> r;
+  for (const auto& [path, stored] : all) {
+    if (!path.starts_with(part)) continue;
+    const std::string rest = path.substr(part.size());
+    if (rest.empty() || rest[0] == '[') r.emplace(rest, stored);
+    else if (rest[0] == '.') r.emplace(rest.substr(1), stored);
+  }
+  return r;
+}
+void take_part(const char* function, Restored& r, const std::string& part) {
+  const std::map<std::string, StoredArray> all = std::move(r.index.arrays);
+  r.index.arrays = below(part, all);
+  r.index.values = below(part, r.index.values);
+  if (!r.index.arrays.empty() || !r.index.values.empty()) return;
+  std::string list;
+  for (const auto& [path, array] : all)
+    if (list.size() < 60) list += fmt::format("{}`{}`", list.empty() ? "" : ", ", files::shown(path));
+  throw TreeError(
+      fmt::format("{}: {}: it has nothing at `{}`. The option `part` is the path of a part of the tree that "
+                  "was saved, as `[0]` or `model.layers`; arrays are at {}. Check it.",
+                  function, r.path, files::shown(part), list));
+}
 Restored what_is_restored(const char* function, const std::string& path, const SavedTree& tree,
                           const RestoreOptions& o) {
   Restored r{path, index_of(function, path), {}, {}};
+  if (!o.part.empty()) take_part(function, r, o.part);
   std::map<std::string, Type> stored;
   for (const auto& [name, a] : r.index.arrays) stored.emplace(name, a.type);
   files::check_arrays(function, path, std::move(stored), tree);
@@ -294,8 +320,10 @@ void restore_tree(const std::string& folder, const SavedTree& tree, const Restor
     const auto said = begun.agreed(function, all, "a checkpoint is opened");
     for (std::size_t p = 0; p < said.size(); p++)
       if (said[p] != said[0])
-        files::fail(function, path, fmt::format("is another checkpoint in process {} than in process 0", p),
-                    "It was replaced meanwhile. Restore it again.");
+        files::fail(
+            function, path, fmt::format("is another checkpoint in process {} than in process 0", p),
+            "It was replaced meanwhile, or the path is of another disk there. Restore it again from a "
+            "folder that all can reach.");
     std::vector<Array> loaded;
     const Modes* const modes = &current_modes();
     const auto read = [&] {
