@@ -38,6 +38,8 @@ bool env_flag(const char* name, bool fallback) {
       name, s));
 }
 
+std::int64_t comm_timeout() { return 1000 * env_int("SHARDARRAY_COMM_TIMEOUT", 300, 0, 1'000'000); }
+
 static std::string_view debug_word() {
   const char* const text = std::getenv("SHARDARRAY_DEBUG");
   const std::string_view word = text ? text : "";

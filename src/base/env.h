@@ -11,6 +11,8 @@ std::int64_t env_int(const char* name, std::int64_t fallback, std::int64_t lo, s
 /// empty.
 /// Throws Error for anything else.
 bool env_flag(const char* name, bool fallback);
+/// For how long who needs others waits for them, in milliseconds: SHARDARRAY_COMM_TIMEOUT, in seconds. 0: for ever.
+std::int64_t comm_timeout();
 /// Whether SHARDARRAY_DEBUG is `word`.
 bool debug_is(const char* word);
 

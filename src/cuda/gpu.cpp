@@ -112,10 +112,10 @@ void Gpu::GpuMemory::unmap(void* p, std::size_t) {
     return;  // whoever asks next hears of it
   // Freeing waits for other GPUs' work too: for a collective that has begun on one of them and not yet on the next, or that never
   // ends. So none is under way, or all have had their time.
-  const auto until = std::chrono::steady_clock::now() + nccl_limits().deadline;
+  const auto begin = std::chrono::steady_clock::now();
   for (Pause pause;; pause()) {
     std::unique_lock lock(nccl_mutex());
-    if (!collectives_under_way() || std::chrono::steady_clock::now() > until) {
+    if (!collectives_under_way() || std::chrono::steady_clock::now() - begin > nccl_limits().deadline) {
       gpu_.driver_.free(p);
       return;
     }

@@ -131,7 +131,7 @@ const Nccl& nccl() {
   return table;
 }
 const NcclLimits& nccl_limits() {
-  static constexpr NcclLimits limits;
+  static const NcclLimits limits;
   return limits;
 }
 const ProductLimits& product_limits() {

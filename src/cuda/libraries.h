@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/env.h"
 #include "cuda/driver.h"
 
 namespace shardarray::cuda {
@@ -140,13 +141,19 @@ const Nccl& nccl();
 
 /// When NCCL is asked, and when it is given up, and with it the GPUs. The plug-in of the tests has numbers of its own.
 struct NcclLimits {
-  /// For what was begun on all GPUs and does not end, and for the making of a communicator. A step moves far less than fits into it.
-  std::chrono::milliseconds deadline = std::chrono::minutes(5);
+  /// For what was begun on all GPUs and does not end, and for the making of a communicator: comm_timeout(), or ten years.
+  std::chrono::milliseconds deadline = own_deadline();
   /// Steps of a communicator that are under way at most: GPUs take only so many launches before they make their asker wait.
   int most_under_way = 16;
   /// Of a rank, where GPUs read each other's memory: fewer bytes go by kernels, which begin sooner. A guess, to be measured.
   std::size_t least_bytes = 64 << 10;
+
+  static std::chrono::milliseconds own_deadline() {
+    const std::int64_t timeout = comm_timeout();
+    return timeout > 0 ? std::chrono::milliseconds(timeout) : std::chrono::hours(24 * 3650);
+  }
 };
+/// Throws Error where a variable is not what it should be.
 const NcclLimits& nccl_limits();
 
 /// Which products are worth a library's call, by their multiply-adds. The plug-in of the tests has numbers of its own.

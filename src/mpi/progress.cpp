@@ -46,7 +46,7 @@ void Progress::Job::refuse(const std::string& why) {
   if (gathering) gathering->result.set_exception(std::make_exception_ptr(TransportError(why)));
 }
 
-Progress::Progress(int expected) : timeout_(1000 * env_int("SHARDARRAY_COMM_TIMEOUT", 300, 0, 1'000'000)) {
+Progress::Progress(int expected) : timeout_(comm_timeout()) {
   const auto start = std::make_shared<Start>();
   thread_ = std::thread([this, expected, start] {
     std::unique_ptr<Link> link;
