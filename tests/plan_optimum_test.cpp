@@ -93,11 +93,36 @@ double cost(const sa::Explanation& e, const sa::Target::Links& links) {
   return all;
 }
 
+/// What the planner's plan costs, and the cheapest where constraints say where each value but the last one lies.
+std::pair<double, double> ours_and_least(const Dag& d, const sa::Mesh& mesh) {
+  const sa::Target::Links links = sa::backend("cpu").target().links;
+  std::vector<Array> arguments;
+  for (std::size_t k = 0; k < d.arguments.size(); k++)
+    arguments.push_back(
+        sa::shape_dtype_struct(d.arguments[k], sa::float32, sa::NamedSharding(mesh, d.places[k])));
+  const auto planned = [&](const std::vector<std::size_t>& places) {
+    const auto f = sa::jit([&](const std::vector<Array>& a) { return run(d, mesh, a, places); },
+                           {.out_shardings = sa::NamedSharding(mesh, d.result)});
+    return cost(sa::explain(f, arguments), links);
+  };
+  const double ours = planned({});
+  double least = HUGE_VAL;
+  std::vector<std::size_t> places(d.nodes.size() - 1, 0);
+  for (bool more = true; more;) {
+    least = std::min(least, planned(places));
+    more = false;
+    for (std::size_t k = 0; k < places.size() && !more; k++) {
+      places[k] = (places[k] + 1) % cuts.size();
+      more = places[k] != 0;
+    }
+  }
+  return {ours, least};
+}
+
 }  // namespace
 
 TEST_CASE("plans: of small random programs, about as cheap as the best of all placements") {
   const sa::Mesh mesh = sa::make_mesh({{"x", 8}});
-  const sa::Target::Links links = sa::backend("cpu").target().links;
   const int dags = sa::testing::full_scale() ? 500 : 40;
   std::mt19937 random(5);
   int best = 0, near = 0;
@@ -105,26 +130,7 @@ TEST_CASE("plans: of small random programs, about as cheap as the best of all pl
   for (int n = 0; n < dags; n++) {
     const Dag d = random_dag(random);
     if (d.nodes.empty()) continue;
-    std::vector<Array> arguments;
-    for (std::size_t k = 0; k < d.arguments.size(); k++)
-      arguments.push_back(
-          sa::shape_dtype_struct(d.arguments[k], sa::float32, sa::NamedSharding(mesh, d.places[k])));
-    const auto planned = [&](const std::vector<std::size_t>& places) {
-      const auto f = sa::jit([&](const std::vector<Array>& a) { return run(d, mesh, a, places); },
-                             {.out_shardings = sa::NamedSharding(mesh, d.result)});
-      return cost(sa::explain(f, arguments), links);
-    };
-    const double ours = planned({});
-    double least = HUGE_VAL;
-    std::vector<std::size_t> places(d.nodes.size() - 1, 0);
-    for (bool more = true; more;) {
-      least = std::min(least, planned(places));
-      more = false;
-      for (std::size_t k = 0; k < places.size() && !more; k++) {
-        places[k] = (places[k] + 1) % cuts.size();
-        more = places[k] != 0;
-      }
-    }
+    const auto [ours, least] = ours_and_least(d, mesh);
     CAPTURE(n);
     CHECK_MESSAGE(ours <= 1.6 * least + 1, "least ", least, ", planned ", ours);
     best += ours <= least + 1;
@@ -136,6 +142,29 @@ TEST_CASE("plans: of small random programs, about as cheap as the best of all pl
         dags * 99 / 100);  // the others: an operand is placed before the product that would have it whole
   MESSAGE(best, " of ", dags, " as cheap as the best, ", near, " within a twentieth, the worst ", worst,
           " times");
+}
+
+// Of a whole operand and of summands: a part of the sum is less to bring than all of it, and less to multiply.
+TEST_CASE("plans: products of summands take parts of the sum where that is less") {
+  const sa::Mesh mesh = sa::make_mesh({{"x", 8}});
+  const Node column{Kind::rows, 1, 0}, row{Kind::columns, 1, 0};
+  for (const std::int64_t n : {64, 128, 512})
+    for (const P& result : cuts)
+      for (Dag d : {Dag{{{n, 512}, {512, 128}}, {P(), cuts[2]}, {column, {Kind::matmul, 0, 2}}, P()},
+                    Dag{{{512, n}, {128, 512}}, {P(), cuts[1]}, {row, {Kind::matmul, 2, 0}}, P()},
+                    Dag{{{n, 512}, {128, 512}},
+                        {P(), cuts[1]},
+                        {row, {Kind::transpose, 2, 0}, {Kind::matmul, 0, 3}},
+                        P()}}) {
+        if (d.nodes.back().a == 2 && result == cuts[1]) continue;  // its rows are one
+        if (d.nodes.back().a == 0 && result == cuts[2]) continue;
+        if (n == 512 && result == P()) continue;  // the result is more to sum up than the operand
+        d.result = result;
+        CAPTURE(n);
+        CAPTURE(result.to_string());
+        const auto [ours, least] = ours_and_least(d, mesh);
+        CHECK_MESSAGE(ours <= 1.05 * least + 1, "least ", least, ", planned ", ours);
+      }
 }
 
 }  // namespace plan_optimum_test

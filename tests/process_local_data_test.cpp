@@ -36,6 +36,11 @@ std::vector<std::int64_t> entries_of(const sa::Sharding& s, const sa::Shape& who
   return r;
 }
 
+std::vector<std::uint32_t> everywhere(const Array& x) {
+  return platform_test::bits(
+      sa::device_put(x, sa::PositionalSharding(x.sharding().device_assignment()).replicate()));
+}
+
 }  // namespace
 
 TEST_CASE("transport: an array of what each process has is the one that they have parts of") {
@@ -65,14 +70,12 @@ TEST_CASE("transport: an array of what each process has is the one that they hav
                const Array made = sa::make_array_from_process_local_data(s, mine, whole);
                CHECK(made.sharding() == sa::Sharding(s));
                CHECK(made.committed());
-               CHECK(sa::testing::everywhere(made).shape() == whole);
-               CHECK(platform_test::bits(sa::testing::everywhere(made)) == want);
+               CHECK(made.shape() == whole);
+               CHECK(everywhere(made) == want);
                // The whole where it is at hand; without a shape where the parts are equal.
-               CHECK(platform_test::bits(sa::testing::everywhere(
-                         sa::make_array_from_process_local_data(s, all, whole))) == want);
+               CHECK(everywhere(sa::make_array_from_process_local_data(s, all, whole)) == want);
                if (whole == sa::Shape{16, 8})
-                 CHECK(platform_test::bits(
-                           sa::testing::everywhere(sa::make_array_from_process_local_data(s, mine))) == want);
+                 CHECK(everywhere(sa::make_array_from_process_local_data(s, mine)) == want);
              }
              return 0;
            }))

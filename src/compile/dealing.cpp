@@ -88,6 +88,10 @@ Dealing::Dealing(NodePrice& price, const NodeState& s, const SubAxes& sub_axes, 
     operands_.push_back(term(t));
     place(*t.layout);
     for (const Layout* l : t.source.copies) place(*l);
+    SubAxisList summands;
+    for (const SubAxis a : t.layout->unreduced()) sub_axes.append(a, summands);
+    for (const int a : summands)
+      if (!summed_.contains(a) && !s.pending.contains(a)) summed_.push_back(a);
   }
   for (const TermState& t : s.results) {
     results_.push_back(term(t));
@@ -106,7 +110,7 @@ SubAxisList Dealing::present_and_idle(Freedom freedom) const {
   const bool may_share =
       form == Form::gemm || (freedom == Freedom::sharing && is_placed && !s_.is_asked &&
                              !is_elementwise(form) && form != Form::map && form != Form::view);
-  if (present_.empty() || !may_share) return all;
+  if (!may_share || (present_.empty() && !(form == Form::gemm && !summed_.empty()))) return all;
   for (int k = 0; k < static_cast<int>(sub_axes_.axes.size()); k++)
     if (!present_.contains(k) && !s_.pending.contains(k)) all.push_back(k);
   return all;
@@ -120,6 +124,7 @@ bool Dealing::is_freer() const {
 }
 
 std::optional<std::size_t> Dealing::agreed_factor(int sub_axis, Freedom freedom) const {
+  if (summed_.contains(sub_axis)) return std::nullopt;  // the sum may come cut in any way
   std::optional<std::size_t> agreed;
   int holders = 0;
   bool clash = false;

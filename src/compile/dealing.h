@@ -14,7 +14,8 @@ class Dealing {
   Dealing(NodePrice& price, const NodeState& s, const SubAxes& sub_axes, Freedom freedom);
   /// Sub-axes that cut an operand or that a result prefers.
   const SubAxisList& present() const { return present_; }
-  /// With those that no tensor uses, which could take a part of the work, and of what is moved then, instead of repeating it.
+  /// With those that no tensor uses, which could take a part of the work, and of what is moved then, instead of repeating it: of
+  /// products where an operand is cut, or is in summands, of which a part is less to bring.
   SubAxisList present_and_idle() const { return present_and_idle(freedom_); }
   /// Whether there are ways that Freedom::none has not.
   bool is_freer() const;
@@ -56,8 +57,8 @@ class Dealing {
   const SubAxes& sub_axes_;
   Freedom freedom_;
   std::vector<Term> results_, operands_;  // operands that are not free
-  std::vector<SubAxisDims> places_;  // where anything is or should be, partial sums as one dimension more
-  SubAxisList present_;
+  std::vector<SubAxisDims> places_;   // where anything is or should be, partial sums as one dimension more
+  SubAxisList present_, summed_;      // summed: over which an operand is in summands that the node adds up
   std::vector<std::size_t> factors_;  // that may be cut
 };
 
