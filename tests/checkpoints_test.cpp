@@ -387,6 +387,7 @@ TEST_CASE("checkpoints: a part of what was saved, by its path") {
   CHECK(hex_of(part(zeros({8, 6}), "[1][0]")) == hex_of(state.first));
   CHECK(hex_of(part(zeros({4}, int8), "[3].b")) == hex_of(model.at("b")));
   CHECK(part(std::string(), "[2]") == "text");
+  (void)part(std::tuple<>(), "[9]");  // what has no leaves is nowhere
   const Sharding cut = NamedSharding(make_mesh({{"x", 8}}), P("x"));
   CHECK(checkpoints::restore(folder.path, zeros({8, 6}), {.sharding = cut, .part = "[0].a"}).sharding() ==
         cut);
@@ -405,6 +406,17 @@ TEST_CASE("checkpoints: a part of what was saved, by its path") {
             .starts_with("checkpoints::restore: PATH/step_00000002: it has nothing at `[3`."));
   CHECK(says(zeros({4}), "[3].b").find("`` is i8[4] in the file and f32[4] in the tree") !=
         std::string::npos);
+  // Paths that begin alike.
+  const std::string common(70, 'k');
+  const std::map<std::string, Array> alike{{common + "a", full({2}, 1)},
+                                           {common + "b", full({2}, 2)},
+                                           {common + "a.b", full({2}, 3)},
+                                           {common, full({2}, 4)}};
+  checkpoints::save(folder.path, 3, std::pair(alike, 5));
+  for (const auto& [name, leaf] : alike)
+    CHECK(hex_of(part(zeros({2}, int32), "[0]." + name)) == hex_of(leaf));
+  CHECK(part(0, "[1]") == 5);
+  CHECK(says(zeros({2}, int32), "[0].k").find("it has nothing at `[0].k`") != std::string::npos);
 }
 
 TEST_CASE("checkpoints: what cannot be done says why") {

@@ -16,6 +16,7 @@ namespace sa = shardarray;
 using program_test::numbers;
 using sa::Array;
 using sa::P;
+using sa::testing::thrown;
 using sa::testing::World;
 using Devices = std::vector<sa::Device>;
 
@@ -86,7 +87,7 @@ TEST_CASE("transport: what does not fit an array of what each process has") {
   for (auto& one : World::of(2).run([&](int p, const Devices&devices) {
          const sa::NamedSharding rows(sa::Mesh({{8}, devices}, {"x"}), P("x"));
          const auto says = [&](const sa::Sharding& s, const Array& local, const sa::ShapeOf& shape = {}) {
-           return sa::testing::thrown([&] { (void)sa::make_array_from_process_local_data(s, local, shape); });
+           return thrown([&] { (void)sa::make_array_from_process_local_data(s, local, shape); });
          };
          CHECK(says(rows, numbers({6, 2}))
                    .find("make_array_from_process_local_data: dimension 0 of f32[6,2] is cut into 4 equal "
@@ -115,6 +116,31 @@ TEST_CASE("transport: what does not fit an array of what each process has") {
          return 0;
        }))
     one.get();
+}
+
+TEST_CASE("placement: arrays made of elements are constants, which a gradient does not pass without a word") {
+  const sa::NamedSharding rows(sa::make_mesh({{"x", 8}}), P("x"));
+  const auto says = [&](const auto& made) {
+    return thrown(
+        [&] { (void)sa::grad([&](const Array& a) { return sa::sum(made(a * 2)); })(sa::ones({8})); });
+  };
+  const auto local = [&](const Array& a) { return sa::make_array_from_process_local_data(rows, a); };
+  const auto called = [&](const Array& a) {
+    return sa::make_array_from_callback(
+        {8}, rows, [&](const sa::ShardIndex& i) { return a[sa::slice(i[0].start, i[0].stop)]; });
+  };
+  const auto pieces = [&](const Array& a) {
+    const std::vector<Array> one{sa::device_put(a, sa::devices()[0])};
+    return sa::make_array_from_single_device_arrays({8}, sa::SingleDeviceSharding(sa::devices()[0]), one);
+  };
+  for (const auto& [text, name] :
+       {std::pair(says(local), "make_array_from_process_local_data: f32[8] is diff"),
+        std::pair(says(called), "make_array_from_callback: f32[1] is diff"),
+        std::pair(says(pieces), "make_array_from_single_device_arrays: f32[8] is diff")})
+    CHECK_MESSAGE(text.find(name) == 0, text);
+  // What is no part of the derivative may be one.
+  CHECK(sa::grad([&](const Array& a) { return sa::sum(a * local(sa::arange(8.0f))); })(sa::ones({8}))
+            .to_vector<float>() == std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7});
 }
 
 }  // namespace process_local_data_test

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,7 +26,7 @@ struct Watched {
   int calls = 0;         ///< that there were, until it ended
   int status = -1;       ///< as of waitpid
   bool is_hit = false;   ///< there was a call k
-  bool removes = false;  ///< and it was one that removes something
+  bool removes = false;  ///< and it was one that removes something, which may stay where the new one is whole
 };
 
 #if defined(__x86_64__)
@@ -53,6 +54,19 @@ inline bool changes_files(std::uint64_t number, std::uint64_t flags_at_3) {
     case SYS_linkat: return true;
     default: return false;
   }
+}
+
+/// Or gives what is removed then a name that is nobody's.
+inline bool removes(pid_t thread, std::uint64_t number, std::uint64_t second) {
+  if (number != SYS_rename) return number == SYS_unlink || number == SYS_unlinkat || number == SYS_rmdir;
+  std::string path(512, '\0');
+  const std::size_t page = 4096 - second % 4096;  // the next one need not be there
+  const iovec here{path.data(), path.size()};
+  const iovec there[] = {{reinterpret_cast<void*>(second), page},
+                         {reinterpret_cast<void*>(second + page), 512}};
+  if (process_vm_readv(thread, &here, 1, there, 2, 0) <= 0) return false;
+  path.resize(path.find('\0') == path.npos ? path.size() : path.find('\0'));
+  return path.find("/.step_removed") != path.npos;
 }
 
 /// The child, waiting to be watched, that goes on as a test case of this program.
@@ -105,8 +119,7 @@ inline Watched run_watched(const std::string& test_case, Fate fate, int k, bool&
           changes_files(info.entry.nr, info.entry.args[2])) {
         if (r.calls++ == k) {
           r.is_hit = true;
-          r.removes =
-              info.entry.nr == SYS_unlink || info.entry.nr == SYS_unlinkat || info.entry.nr == SYS_rmdir;
+          r.removes = removes(thread, info.entry.nr, info.entry.args[1]);
           if (fate == Fate::kill) {
             kill(child, SIGKILL);
             continue;

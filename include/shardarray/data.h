@@ -28,8 +28,8 @@ struct LoaderOptions {
 class SHARDARRAY_API Batches {
  public:
   /// Reads the arrays. Throws ShapeError unless all have the same first size and the batch size is positive, OutOfMemory. Where batches
-  /// lie on devices of several processes, these compare elements and options: Error in all of them where some differ, and what goes wrong in
-  /// one is a TransportError in the others.
+  /// lie on devices of several processes, all processes make the loader together and compare elements and options: Error in all of them
+  /// where some differ, and what goes wrong in one is a TransportError in the others.
   Batches(const std::vector<Array>& arrays, LoaderOptions options, Where w = Where::here());
   /// How many batches there are.
   [[nodiscard]] std::int64_t size() const;
@@ -38,7 +38,7 @@ class SHARDARRAY_API Batches {
   [[nodiscard]] std::vector<Array> at(std::int64_t k, Where w = Where::here()) const;
   /// Where they were made: iterators, whose `*` has no place for a line, fail there.
   [[nodiscard]] Where where() const { return made_; }
-  /// The same examples in the order of another epoch (where there is a seed). Processes compare the number as above.
+  /// The same examples in the order of another epoch (where there is a seed). Processes compare the number as above: all call it.
   [[nodiscard]] Batches with_epoch(std::int64_t epoch) const;
 
  private:

@@ -132,7 +132,7 @@ template <class X>
 
 /// A global array of which `piece(index)` gives each part: an Array or host data of the part's shape (host data may be flat).
 /// Called once per part, at once; the array has the dtype of the pieces and is committed. Throws ShapeError for a piece of
-/// another size, DTypeError for pieces of different dtypes, ShardingError when the sharding does not fit the rank, DeviceError
+/// another size, DTypeError for pieces of different dtypes, TraceError for one that is differentiated, ShardingError when the sharding does not fit the rank, DeviceError
 /// for devices that do not exist.
 template <std::invocable<const ShardIndex&> F>
 [[nodiscard]] Array make_array_from_callback(const Shape& shape, const Sharding& sharding, const F& piece,
@@ -143,9 +143,9 @@ template <std::invocable<const ShardIndex&> F>
 /// A global array of which each process gives what its own devices hold, as one array: along each dimension the parts that its devices
 /// have, one behind the other, or the whole dimension. Committed; of the data's dtype. Without `global_shape` every part is as long
 /// as those here: four processes of two devices each that give [16, 3] have [64, 3] with P("x"), and [16, 3] if it is replicated. What is
-/// replicated should be the same in each. Nothing is sent: shapes and dtypes that differ show in the first run that uses it. Computes the
-/// data. Throws ShapeError where sizes do not fit or are not known, ShardingError for a sharding of another rank, DeviceError for data that is not here,
-/// TraceError inside a trace, Error for an absent array, DonationError for a donated one.
+/// replicated should be the same in each. Nothing is sent but for data in summands, which all add up: shapes and dtypes that differ show
+/// in the first run that uses it. Computes the data. Throws ShapeError where sizes do not fit or are not known, ShardingError for a sharding of another rank, DeviceError for data that is not here,
+/// TraceError inside a trace and for data that is differentiated, Error for an absent array, DonationError for a donated one.
 [[nodiscard]] SHARDARRAY_API Array make_array_from_process_local_data(const Sharding& sharding,
                                                                       const Array& local,
                                                                       const ShapeOf& global_shape = {},
@@ -159,7 +159,7 @@ template <std::invocable<const ShardIndex&> F>
                                                            Where w = Where::here());
 /// A global array of `shape` made of one single-device array per device of the sharding, in any order; no copy, committed. The
 /// arrays are computed. Throws ShardingError unless there is exactly one on each device and the rank fits, ShapeError for an
-/// array that has not the shape of its piece, DTypeError when dtypes differ. Of several processes each gives those on its own
+/// array that has not the shape of its piece, DTypeError when dtypes differ, TraceError for one that is differentiated. Of several processes each gives those on its own
 /// devices; one that may have none of them says the dtype.
 [[nodiscard]] SHARDARRAY_API Array make_array_from_single_device_arrays(const Shape& shape,
                                                                         const Sharding& sharding,

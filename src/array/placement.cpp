@@ -20,6 +20,18 @@
 #include "shardarray/detail/maps.h"
 
 namespace shardarray {
+
+// Elements that are read have no derivative.
+static void need_constant(const Array& x, const char* function) {
+  if (!x.has_value() || x.node()->variable == 0) return;
+  const auto& mine = trace_state().gradients;
+  if ((!mine.empty() && x.node()->variable == mine.front()) || foreign_gradient(*x.node()) != 0)
+    throw TraceError(
+        fmt::format("{}: {} is differentiated, and an array made of its elements would be a constant. A "
+                    "gradient goes through what is computed of arrays. Use device_put or filter_shard.",
+                    function, to_string(type_of(x))));
+}
+
 namespace core {
 
 Array shard_leaf(const Array& x, const Sharding& s, const std::string& path, Where w) {
@@ -74,6 +86,7 @@ Array from_callback(const Shape& shape, const Sharding& s,
         return piece(at->second);
       }();
       const Type& given = type_of(part, "make_array_from_callback");
+      need_constant(part, "make_array_from_callback");
       if (!(given.shape == tile.size) && !(given.shape.size() == 1 && given.shape[0] == tile.elements()))
         throw ShapeError(
             fmt::format("make_array_from_callback: Expected shard shape {} doesn't match the single device "
@@ -118,10 +131,10 @@ NamedSharding relabel_devices(const Array& x, const NamedSharding& sharding, Whe
   return {Mesh({sizes, devices}, sharding.mesh().axis_names(), w), sharding.spec(), w};
 }
 
-static Array from_single_device_arrays(const Shape& shape, const Sharding& sharding,
+static Array from_single_device_arrays(const char* function, const Shape& shape, const Sharding& sharding,
                                        std::span<const Array> arrays, std::optional<DType> dtype, Where w) {
   const Site site(w);
-  constexpr const char* function = "make_array_from_single_device_arrays";
+  for (const Array& a : arrays) need_constant(a, function);
   check_type({shape, DType::bool_}, function);
   const Layout* l = layout_of(sharding, static_cast<int>(shape.size()));
   const Instances instances = addressable_instances(*l, false);
@@ -176,11 +189,12 @@ static Array from_single_device_arrays(const Shape& shape, const Sharding& shard
 }
 Array make_array_from_single_device_arrays(const Shape& shape, const Sharding& sharding,
                                            std::span<const Array> arrays, Where w) {
-  return from_single_device_arrays(shape, sharding, arrays, std::nullopt, w);
+  return from_single_device_arrays("make_array_from_single_device_arrays", shape, sharding, arrays,
+                                   std::nullopt, w);
 }
 Array make_array_from_single_device_arrays(const Shape& shape, const Sharding& sharding,
                                            std::span<const Array> arrays, DType dtype, Where w) {
-  return from_single_device_arrays(shape, sharding, arrays, dtype, w);
+  return from_single_device_arrays("make_array_from_single_device_arrays", shape, sharding, arrays, dtype, w);
 }
 
 namespace {
@@ -231,6 +245,7 @@ Array make_array_from_process_local_data(const Sharding& sharding, const Array& 
   constexpr const char* function = "make_array_from_process_local_data";
   const Site site(w, function);
   const Type t = type_of(local, function);
+  need_constant(local, function);
   if (is_partial(sharding))
     return core::device_put_leaf(
         make_array_from_process_local_data(added_up(sharding), local, global_shape, w), sharding, "", w);
@@ -256,7 +271,7 @@ Array make_array_from_process_local_data(const Sharding& sharding, const Array& 
     const Device& device = l.order()->devices()[static_cast<std::size_t>(p)];
     pieces.push_back(leaf_array(piece, host_value(bytes.data(), piece, device), w));
   }
-  return from_single_device_arrays(whole, sharding, pieces, t.dtype, w);
+  return from_single_device_arrays(function, whole, sharding, pieces, t.dtype, w);
 }
 
 }  // namespace shardarray

@@ -90,9 +90,12 @@ Strategy StrategySearch::search(const NodeState& s, NodePrice& price) const {
   if (!at_preference && (s.node->modes->policy != Policy::follow || best.cost == kNowhere)) {
     Dealing dealing(price, s, sub_axes_, freedom_);
     dealing.deal(dealing.present(), kNowhere, best);
-    // Idle axes may save work or memory that a device does not have; work is not worth bytes.
-    if (const SubAxisList all = dealing.present_and_idle(); all.size() > dealing.present().size())
-      dealing.deal(all, best.peak > 0 ? kNowhere : best.moved, best);
+    // Idle axes may save work or memory that a device does not have; work is not worth bytes, but for those that are moved anyway where
+    // axes stay.
+    if (const SubAxisList all = dealing.present_and_idle(); all.size() > dealing.present().size()) {
+      const double most = other_ ? std::max(best.moved, other_->cheapest(s).moved) : best.moved;
+      dealing.deal(all, best.peak > 0 ? kNowhere : most, best);
+    }
   }
   return best;
 }

@@ -80,18 +80,12 @@ bool has_part_in(const Value& v, int process) {
   return std::ranges::any_of(v.layout->order()->devices(),
                              [&](const Device& d) { return d.process_index == process; });
 }
-// What several processes hold in parts is made whole by all of them, as none can know what the others have.
-ValueRef whole_in_each(const ValueRef& v, const Type& t) {
-  const std::vector<Device>& devices = v->layout->order()->devices();
-  if (!in_several_processes(devices) || !has_part_in(*v, process_index()) ||
-      v->sharding.is_fully_replicated(static_cast<int>(t.shape.size())))
-    return v;
-  return reshard_value(v, t, PositionalSharding(devices).replicate());
-}
-// The call is that of those processes that have something of every operand. Where there is none, the operands cannot be read.
+// The call is that of those processes that have something of every operand that lies somewhere for good. Where there is none, the
+// operands cannot be read.
 bool is_of_others(std::span<const ValueRef> values) {
   const auto has_all = [&](int process) {
-    return std::ranges::all_of(values, [&](const ValueRef& v) { return has_part_in(*v, process); });
+    return std::ranges::all_of(values,
+                               [&](const ValueRef& v) { return !v->committed || has_part_in(*v, process); });
   };
   if (has_all(process_index())) return false;
   for (int p = 0; p < process_count(); p++)
@@ -99,16 +93,21 @@ bool is_of_others(std::span<const ValueRef> values) {
   return false;
 }
 
-}  // namespace
+// What several processes hold in parts is made whole by all of them, as none can know what the others have.
+ValueRef whole_in_each(const ValueRef& v, const Type& t) {
+  const std::vector<Device>& devices = v->layout->order()->devices();
+  if (!in_several_processes(devices) || !has_part_in(*v, process_index()) ||
+      v->sharding.is_fully_replicated(static_cast<int>(t.shape.size())))
+    return v;
+  return reshard_value(v, t, PositionalSharding(devices).replicate(), "debug::callback");
+}
 
 void run_host_call(const HostCall& call, std::span<const Type> types, std::span<const ValueRef> values) {
-  std::vector<ValueRef> whole;
-  for (std::size_t k = 0; k < values.size(); k++) whole.push_back(whole_in_each(values[k], types[k]));
   if (is_of_others(values)) return;
   std::vector<HostOperand> operands;
   for (std::size_t k = 0; k < values.size(); k++) {
     HostOperand o{types[k], host_bytes("debug::callback", bytes_of(types[k].shape, types[k].dtype)), {}};
-    gather_to_host(*whole[k], types[k], o.bytes.data());
+    gather_to_host(*values[k], types[k], o.bytes.data());
     for (std::size_t level = call.levels.size(); level-- > 0;)
       if (call.levels[level].mapped[k]) o.levels.push_back(static_cast<int>(level));
     operands.push_back(std::move(o));
@@ -141,17 +140,36 @@ void run_host_call(const HostCall& call, std::span<const Type> types, std::span<
   }
 }
 
+}  // namespace
+
+void run_effects(std::span<const HostEffect> effects, std::span<const ValueRef> operands, bool inspects) {
+  std::vector<ValueRef> values(operands.begin(), operands.end());
+  const auto each = [&](const auto& then) {
+    std::size_t k = 0;
+    for (const HostEffect& e : effects) {
+      then(e, std::span(values).subspan(k, e.types.size()));
+      k += e.types.size();
+    }
+  };
+  // Before any call: one that throws in one process would leave the others waiting for it.
+  each([](const HostEffect& e, std::span<ValueRef> of) {
+    for (std::size_t k = 0; k < of.size() && !e.call->inspect; k++) of[k] = whole_in_each(of[k], e.types[k]);
+  });
+  each([&](const HostEffect& e, std::span<ValueRef> of) {
+    if (!e.call->inspect) run_host_call(*e.call, e.types, of);
+    else if (inspects) e.call->inspect(e.types[0].shape, of[0]->sharding);
+  });
+}
+
 void run_effect(const Node& n) {
-  const HostCall& call = *n.attrs().host;
+  HostEffect effect{n.attrs().host, {}};
   evaluate(n.in(), n.op->name);
-  std::vector<Type> types;
   std::vector<ValueRef> values;
   for (const Array& a : n.in()) {
-    types.push_back(type_of(a));
+    effect.types.push_back(type_of(a));
     values.push_back(value_of(a));
   }
-  if (call.inspect) call.inspect(types[0].shape, values[0]->sharding);
-  else run_host_call(call, types, values);
+  run_effects({&effect, 1}, values, true);
 }
 
 }  // namespace shardarray

@@ -424,7 +424,7 @@ static std::vector<std::byte> whole_for(const Value& v, const Type& t, std::span
   return whole;  // of what lies in another process, and stays there, nothing
 }
 
-ValueRef reshard_value(const ValueRef& v, const Type& t, const Sharding& s) {
+ValueRef reshard_value(const ValueRef& v, const Type& t, const Sharding& s, const char* function) {
   const Layout* to = layout_of(s, static_cast<int>(t.shape.size()));
   if (v->layout == to) {
     auto same = std::make_shared<Value>(*v);
@@ -436,7 +436,7 @@ ValueRef reshard_value(const ValueRef& v, const Type& t, const Sharding& s) {
   // What each process has for itself may go anywhere without them; what is bound to one device is that of one of them.
   const bool alone = v->layout->order()->size() == 1 && !(v->committed && those_who_give() != nullptr);
   if (!alone && v->layout->order()->sorted() != to->order()->sorted()) {
-    if (is_partial(*v)) return reshard_value(added_up(*v, t), t, s);
+    if (is_partial(*v)) return reshard_value(added_up(*v, t), t, s, function);
     return scatter_from_host(whole_for(*v, t, to->order()->devices()), t, s);
   }
   auto source = std::make_shared<Value>(*v);
@@ -445,8 +445,7 @@ ValueRef reshard_value(const ValueRef& v, const Type& t, const Sharding& s) {
   g.inputs = {g.add(&op_input, nullptr, {}, {t}, {}, &current_modes())};
   g.outputs = g.inputs;
   const Sharding* requested[] = {&s};
-  const auto p =
-      load_program(std::move(g), {&source, 1}, {false}, requested, {}, current_modes(), "device_put");
+  const auto p = load_program(std::move(g), {&source, 1}, {false}, requested, {}, current_modes(), function);
   const LaunchLeaf leaf{source};
   std::vector<ValueRef> results;
   launch(*p, {&leaf, 1}, results);

@@ -13,7 +13,6 @@
 #include "base/sizes.h"
 #include "execute/constraint.h"
 #include "execute/donation_notices.h"
-#include "execute/effects.h"
 #include "execute/jit.h"
 #include "execute/memory_for.h"
 #include "execute/without_value.h"
@@ -436,17 +435,6 @@ std::shared_ptr<const JitEntry::Placed> placed_for(const JitEntry& e, std::span<
   return e.programs.emplace_back(std::move(placed));
 }
 
-static void run_effects(const JitEntry& e, std::span<const ValueRef> values, const JitEntry::Placed& p) {
-  std::size_t k = 0;
-  const bool first_run = !e.effects.empty() && !p.inspected.exchange(true);
-  for (const JitEntry::Effect& x : e.effects) {
-    const auto operands = values.subspan(k, x.types.size());
-    if (!x.call->inspect) run_host_call(*x.call, x.types, operands);
-    else if (first_run) x.call->inspect(x.types[0].shape, operands[0]->sharding);
-    k += x.types.size();
-  }
-}
-
 // This thread asks for a derivative, or another one.
 static bool is_differentiated(const JitEntry& e, const JitCall& call) {
   if (!trace_state().gradients.empty()) return true;
@@ -489,7 +477,8 @@ std::span<Array> jit_launch(const JitEntry& e, JitCall& call) {
                                    : Array());
     k += present;
   }
-  run_effects(e, {s.results.data() + k, s.results.size() - k}, *placed);
+  if (!e.effects.empty())
+    run_effects(e.effects, {s.results.data() + k, s.results.size() - k}, !placed->inspected.exchange(true));
   s.results.clear();
   storage = std::move(s);
   return call.results;

@@ -8,8 +8,8 @@
 
 #include "base/least_used.h"
 #include "base/thread_memo.h"
+#include "execute/effects.h"
 #include "execute/evaluate.h"
-#include "graph/host_call.h"
 #include "shardarray/detail/jit_call.h"
 #include "shardarray/device.h"
 
@@ -27,12 +27,7 @@ struct JitEntry {
   std::vector<std::string> paths;
   std::vector<Type> output_types;  ///< of the outputs that are present
   std::vector<bool> output_present;
-  /// What acts on the host after a run. Its operands are the program's last results.
-  struct Effect {
-    std::shared_ptr<const HostCall> call;
-    std::vector<Type> types;
-  };
-  std::vector<Effect> effects;
+  std::vector<HostEffect> effects;    ///< after a run; their operands are the program's last results
   Arrays tombstones;                  ///< per leaf: what a handle holds after it was moved into a call
   const DeviceOrder* home = nullptr;  ///< leaves on other devices come here first; null: they are an error
   /// A program for a placement of the leaves.

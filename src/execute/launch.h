@@ -117,7 +117,8 @@ ValueRef shared_scalar_value(DType t, std::uint64_t bits, const Device& device);
 /// A new value on one device from row-major host data.
 ValueRef host_value(const void* data, const Type& t, const Device& device);
 /// The same value as `layout`/spelled `s`, by running an identity program; the very same buffers where nothing moves.
-ValueRef reshard_value(const ValueRef& v, const Type& t, const Sharding& s);
+ValueRef reshard_value(const ValueRef& v, const Type& t, const Sharding& s,
+                       const char* function = "device_put");
 /// The same value in the place of `home`; whole on each of its devices where the ranks differ.
 ValueRef put_beside(const ValueRef& v, const Type& t, const Value& home);
 /// The same value on one device, uncommitted, when it is bound to others than these; else the very same.

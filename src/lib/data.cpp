@@ -54,8 +54,8 @@ struct Batches::Examples {
   bool are_shared = false;  // batches lie on devices of several processes
 
   Examples(const std::vector<Array>& arrays, const LoaderOptions& o) {
+    evaluate(arrays, "data::loader");  // in all processes, which may be needed for it
     check_batch(o);
-    evaluate(arrays, "data::loader");
     for (std::size_t k = 0; k < arrays.size(); k++) {
       const Type& t = type_of(arrays[k], "data::loader");
       if (t.shape.empty() || (k > 0 && t.shape[0] != count))
@@ -76,6 +76,10 @@ struct Batches::Examples {
   std::string text(const LoaderOptions& o) const {
     std::string r = fmt::format("batch = {}, seed = {}, drop_last = {}, epoch = {}", o.batch,
                                 o.seed ? fmt::format("{}", *o.seed) : "none", o.drop_last, o.epoch);
+    if (are_shared) {
+      r += fmt::format("\nsharding = {} on", o.sharding->to_string());
+      for (const Device& d : o.sharding->device_assignment()) r += " " + to_string(d);
+    }
     for (std::size_t k = 0; k < columns.size(); k++)
       r += fmt::format("\narray {} {} with the sum {:016x} of its elements", k, to_string(columns[k].type),
                        columns[k].hash);
@@ -88,8 +92,9 @@ static void check_same(const std::vector<std::string>& texts) {
   const auto line = [](const std::string& text, std::size_t k) {
     std::size_t at = 0;
     for (; k > 0 && at != text.npos; k--) at = text.find('\n', at + 1);
-    return at == text.npos ? "nothing more"
-                           : text.substr(at + (text[at] == '\n'), text.find('\n', at + 1) - at);
+    if (at == text.npos) return std::string("nothing more");
+    const std::size_t begin = at + (text[at] == '\n' ? 1 : 0);
+    return text.substr(begin, text.find('\n', begin) - begin);
   };
   for (std::size_t p = 1; p < texts.size(); p++) {
     if (texts[p] == texts[0]) continue;

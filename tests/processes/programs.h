@@ -1,5 +1,6 @@
 // Parts of `programs`: what each process is called with, gives, and may not give otherwise.
 #pragma once
+#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -43,7 +44,30 @@ inline bool calls(const sa::Mesh& mesh) {
   int called = 0;
   sa::debug::callback([&](const sa::HostValues&) { called++; },
                       {sa::device_put(sa::ones({4}), sa::devices().back())});
-  return good && called == (sa::process_index() == sa::process_count() - 1 ? 1 : 0);
+  const bool is_last = sa::process_index() == sa::process_count() - 1;
+  const auto count = [&](const sa::HostValues& v) {
+    called += v.arrays[0].size() == 4 && v.arrays.back().item<float>() == 2;
+  };
+  const sa::Array there = sa::device_put(sa::ones({4}), sa::devices().back());
+  sa::debug::callback(count, {there, sa::Array(2.0f)});  // a number lies wherever it is read
+  sa::debug::callback(count, {there, sa::ones({}) + 1});
+  good &= called == (is_last ? 3 : 0);
+  // What one throws is its own: the others call what is behind it, and all go on.
+  int behind = 0;
+  const auto throwing = sa::jit([&](const sa::Array& v) {
+    sa::debug::callback(
+        [&](const sa::HostValues&) {
+          if (is_last) throw std::runtime_error("of the last one");
+        },
+        {v});
+    sa::debug::callback([&](const sa::HostValues&) { behind++; }, {v * 2});
+    return v + 1;
+  });
+  for (int k = 0; k < 2; k++) try {
+      (void)sa::block_until_ready(throwing(x));
+      good &= !is_last;
+    } catch (const std::runtime_error& e) { good &= is_last && std::string(e.what()) == "of the last one"; }
+  return good && behind == (is_last ? 0 : 2) && sa::testing::everywhere(x + 1).shape() == x.shape();
 }
 
 // Rows that each process has for itself are one array of all.
@@ -81,6 +105,11 @@ inline bool refuses_other_examples(const sa::Mesh& mesh) {
   good &= is(said(x, {.batch = 4 + other}), "batch = 4", "batch = 5");
   good &= is(said(x, {.seed = 1}, other), "batch = 32, seed = 1, drop_last = false, epoch = 0",
              "batch = 32, seed = 1, drop_last = false, epoch = 1");
+  good &= is(said(x, {.batch = 4 + other, .seed = 1}), "batch = 4, seed = 1, ", "batch = 5, seed = 1, ");
+  const auto cut = platform_test::put(x, mesh, sa::P("x"));
+  // What all have to compute is computed before one of them refuses.
+  const std::string none = said(sa::sum(cut) + x, {.batch = 8 - 8 * other});
+  good &= last == 0 ? none.empty() : none.find("data::loader: batch is 0.") == 0;
   const std::string bad = said(other ? sa::ones({3}) : x, {});
   good &= last == 0 || bad.find("data::loader: array 1 is f32[3], array 0 f32[16,2].") == 0;
   good &= last == 0 || p == last || bad.find("(in process " + std::to_string(last) + ")") != bad.npos;

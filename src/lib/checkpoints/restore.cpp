@@ -206,10 +206,9 @@ std::int64_t chosen_by_all(const char* function, const std::string& folder, cons
   const Attempt found(function, [&] {
     const bool asks = o.step || all == nullptr || all->index() == 0;
     const std::int64_t step = asks ? chosen(function, folder, o) : -1;
-    return nlohmann::json{
-        {"step", step},
-        {"asked", o.step ? fmt::format("step {}", step) : "the latest step"},
-        {"part", o.part.empty() ? "all of it" : fmt::format("its part `{}`", files::shown(o.part))}};
+    return nlohmann::json{{"step", step},
+                          {"asked", o.step ? fmt::format("step {}", step) : "the latest step"},
+                          {"part", o.part}};
   });
   const auto said = found.agreed(function, all, "a checkpoint is chosen");
   for (std::size_t p = 1; p < said.size(); p++) {
@@ -217,7 +216,9 @@ std::int64_t chosen_by_all(const char* function, const std::string& folder, cons
     if (!are_parts && said[p]["asked"] == said[0]["asked"]) continue;
     const auto told = [&](std::size_t q) {
       const auto text = said[q]["asked"].get<std::string>();
-      return are_parts ? text + ", " + said[q]["part"].get<std::string>() : text;
+      if (!are_parts) return text;
+      const auto part = said[q]["part"].get<std::string>();
+      return text + (part.empty() ? ", all of it" : fmt::format(", its part `{}`", files::shown(part)));
     };
     throw Error(
         fmt::format("{}: process 0 restores {}, process {} restores {}. All restore the same. Compare their "
@@ -255,35 +256,40 @@ struct Restored {
   std::vector<std::string> values;
   std::vector<files::Home> homes;
 };
-/// What of the index is at `part`, by the paths from there on.
+/// What of the index is at `part`, by the paths from there on: a leaf alone where there is one.
 template <class Stored>
 std::map<std::string, Stored> below(const std::string& part, const std::map<std::string, Stored>& all) {
+  if (const auto leaf = all.find(part); leaf != all.end()) return {{"", leaf->second}};
   std::map<std::string, Stored> r;
   for (const auto& [path, stored] : all) {
     if (!path.starts_with(part)) continue;
     const std::string rest = path.substr(part.size());
-    if (rest.empty() || rest[0] == '[') r.emplace(rest, stored);
+    if (rest[0] == '[') r.emplace(rest, stored);
     else if (rest[0] == '.') r.emplace(rest.substr(1), stored);
   }
   return r;
 }
-void take_part(const char* function, Restored& r, const std::string& part) {
+void take_part(const char* function, Restored& r, const std::string& part, const SavedTree& tree) {
   const std::map<std::string, StoredArray> all = std::move(r.index.arrays);
+  const bool is_leaf = all.contains(part) || r.index.values.contains(part);
   r.index.arrays = below(part, all);
   r.index.values = below(part, r.index.values);
-  if (!r.index.arrays.empty() || !r.index.values.empty()) return;
+  if (is_leaf && !r.index.arrays.contains("")) r.index.arrays.clear();
+  if (is_leaf && !r.index.values.contains("")) r.index.values.clear();
+  if (!r.index.arrays.empty() || !r.index.values.empty() || (tree.arrays.empty() && tree.statics.empty()))
+    return;  // what has no leaves is nowhere
   std::string list;
   for (const auto& [path, array] : all)
     if (list.size() < 60) list += fmt::format("{}`{}`", list.empty() ? "" : ", ", files::shown(path));
   throw TreeError(
       fmt::format("{}: {}: it has nothing at `{}`. The option `part` is the path of a part of the tree that "
-                  "was saved, as `[0]` or `model.layers`; arrays are at {}. Check it.",
-                  function, r.path, files::shown(part), list));
+                  "was saved, as `[0]` or `model.layers`; arrays are {}. Check it.",
+                  function, r.path, files::shown(part), list.empty() ? "nowhere" : "at " + list));
 }
 Restored what_is_restored(const char* function, const std::string& path, const SavedTree& tree,
                           const RestoreOptions& o) {
   Restored r{path, index_of(function, path), {}, {}};
-  if (!o.part.empty()) take_part(function, r, o.part);
+  if (!o.part.empty()) take_part(function, r, o.part, tree);
   std::map<std::string, Type> stored;
   for (const auto& [name, a] : r.index.arrays) stored.emplace(name, a.type);
   files::check_arrays(function, path, std::move(stored), tree);
