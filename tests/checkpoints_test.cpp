@@ -395,8 +395,16 @@ TEST_CASE("checkpoints: a part of what was saved, by its path") {
     return said_of<Error>(folder.path, [&] { (void)part(like, path); });
   };
   CHECK(says(empty, "[1]")
-            .starts_with("checkpoints::restore: PATH/step_00000002: `a` f32[8,6] is missing; "
-                         "instead the file has `[0]` f32[8,6]."));
+            .starts_with("checkpoints::restore: PATH/step_00000002, its `[1]`: `a` f32[8,6] is "
+                         "missing; instead the file has `[0]` f32[8,6]."));
+  // Who has forgotten it is told.
+  CHECK(said_of<Error>(folder.path, [&] {
+          (void)checkpoints::restore(folder.path, empty);
+        }).ends_with("The part `[0]` of it has these leaves: say {.part = \"[0]\"}."));
+  CHECK(checkpoints::metadata(folder.path, {.part = "[1]"}).values ==
+        std::map<std::string, std::string>{{"[1]", "7"}});
+  checkpoints::convert(folder.path, folder.file("model"), {.part = "[3]"});
+  CHECK(hex_of(load(folder.file("model"), empty).at("a")) == hex_of(model.at("a")));
   CHECK(
       says(empty, "[4]") ==
       "checkpoints::restore: PATH/step_00000002: it has nothing at `[4]`. The option `part` is the path of a "

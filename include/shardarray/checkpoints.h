@@ -28,14 +28,14 @@ struct SaveOptions {
   int keep =
       0;  ///< so many checkpoints stay, of this step and of those before it: older ones are removed. 0: all
 };
-/// Options of restore(); the first one is of metadata() and convert() as well.
+/// Options of restore(); `step` and `part` are of metadata() and convert() as well.
 struct RestoreOptions {
   std::optional<std::int64_t> step = std::nullopt;  ///< none: the latest one
   /// Of restore(): where arrays go, in place of where those of `like` lie: all of them, or those at these paths of the tree
   /// (tree_paths()).
   std::optional<Sharding> sharding = std::nullopt;
   std::map<std::string, Sharding> shardings = {};
-  /// Of restore(): where in the tree that was saved `like` is, as a path (tree_paths()); the rest is not read. Default: it is all of it.
+  /// Where in the tree that was saved `like` is, or what is looked at, as a path (tree_paths()); the rest is not read. Default: all of it.
   std::string part = {};
 };
 

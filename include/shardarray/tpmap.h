@@ -129,11 +129,11 @@ template <class F> struct MappedWhole {
     // pmap wants a mapped argument: the last one, that nobody reads.
     auto without_last = [this](const A&... a, const Array&) { return f(a...); };
     const MappedOverDevices<decltype(without_last)> mapped{
-        without_last, std::make_shared<const PmapOptions>(
-                          PmapOptions{.axis_name = options.axis_name,
-                                      .in_axes = Axes(std::initializer_list<Axes>{axis(args)..., Axes(0)}),
-                                      .out_axes = options.out_axes,
-                                      .devices = options.devices})};
+        without_last, std::make_shared<const PmapOptions>(PmapOptions{
+                          .axis_name = options.axis_name,
+                          .in_axes = Axes(std::initializer_list<Axes>{axis(args)..., Axes(0)}),
+                          .out_axes = options.out_axes,
+                          .devices = options.devices.empty() ? local_devices() : options.devices})};
     auto result = mapped(args..., core::tpmap_rows(n));
     options.wrap_return(result);
     return result;
@@ -210,13 +210,14 @@ SHARDARRAY_API void assert_replica_integrity(std::span<const Array> leaves,
 /// Compares the memory of all devices that should hold the same: every part of every leaf that lies on several of them. They
 /// agree when |x - x0| <= atol + rtol |x0| for floating x, x0 that of the first holder; NaN agrees with NaN; all other dtypes
 /// must be equal. Slow: everything is read. Several processes call it together; replicas of all of them are compared, in all of
-/// them: each needs memory for all that all devices hold of a leaf.
+/// them: each needs memory for all that all devices hold of a leaf. What each process has for itself, on devices of its own alone, is no
+/// replica of what others have.
 ///
 /// Throws ShardingError with leaf, replica, device, index and both values where they disagree, in all processes, ShapeError for a leaf without the
 /// device axis that was said to be there.
 template <Tree T>
 void assert_replica_integrity(const T& tree, const IntegrityOptions& o = {}, Where w = Where::here()) {
-  const Site site(w);
+  const Site site(w, "assert_replica_integrity");
   core::assert_replica_integrity(tree_leaves(tree), tree_paths(tree), o);
 }
 

@@ -146,9 +146,11 @@ static Array from_single_device_arrays(const char* function, const Shape& shape,
                     function, sharding.to_string()));
   if (arrays.size() != count)
     throw ShardingError(fmt::format(
-        "{}: Expected {} per-device arrays (one per device of the sharding), but got {}. Every device "
-        "holds one piece. Give one array for each device of {}.",
-        function, count, arrays.size(), sharding.to_string()));
+        "{}: Expected {} per-device arrays (one per device of the sharding{}), but got {}. Every device "
+        "holds one piece. Give one array for each device of {}{}.",
+        function, count, in_several_processes(l->order()->devices()) ? " in this process" : "", arrays.size(),
+        in_several_processes(l->order()->devices()) ? fmt::format("process {} in ", process_index()) : "",
+        sharding.to_string()));
   evaluate(arrays, function);
   Type t{shape, dtype ? *dtype : type_of(arrays[0], function).dtype};
   check_type(t, function);

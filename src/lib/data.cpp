@@ -110,7 +110,7 @@ static void check_same(const std::vector<std::string>& texts) {
 
 Batches::Batches(const std::vector<Array>& arrays, LoaderOptions options, Where w)
     : options_(std::move(options)), made_(w) {
-  const Site site(w);
+  const Site site(w, "data::loader");
   const bool are_shared = options_.sharding && in_several_processes(options_.sharding->device_assignment());
   const Attempt mine("data::loader", [&] {
     auto examples = std::make_shared<Examples>(arrays, options_);

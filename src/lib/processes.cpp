@@ -11,6 +11,7 @@
 #include "base/sizes.h"
 #include "execute/evaluate.h"
 #include "execute/launch.h"
+#include "graph/trace_state.h"
 #include "lib/attempt.h"
 #include "runtime/devices.h"
 #include "runtime/processes.h"
@@ -157,7 +158,7 @@ namespace core {
 
 std::vector<Arrays> gather_from_processes(std::span<const Array> leaves,
                                           const std::vector<std::string>& parts) {
-  constexpr const char* function = "gather_from_processes";
+  const char* const function = current_function("gather_from_processes");
   Processes* const all = other_processes();
   Arrays here(leaves.begin(), leaves.end());
   if (all == nullptr) {
@@ -176,7 +177,7 @@ std::vector<Arrays> gather_from_processes(std::span<const Array> leaves,
 
 Arrays broadcast_one_to_all(std::span<const Array> leaves, const std::vector<std::string>& parts,
                             int source) {
-  constexpr const char* function = "broadcast_one_to_all";
+  const char* const function = current_function("broadcast_one_to_all");
   Processes* const all = other_processes();
   const int count = all == nullptr ? 1 : all->count();
   if (source < 0 || source >= count)

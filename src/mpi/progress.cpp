@@ -175,7 +175,10 @@ std::vector<std::string> Progress::all_gather(const std::string& what, const std
   g->mine = what + '\0' + mine;
   auto result = g->result.get_future();
   add({Job::Kind::gather, nullptr, std::nullopt, {}, std::move(g)});
-  std::vector<std::string> all = result.get();
+  std::vector<std::string> all;
+  try {
+    all = result.get();
+  } catch (const TransportError& e) { throw TransportError(e.text()); }  // here is a line of the caller
   for (std::size_t p = 0; p < all.size(); p++) {
     const std::size_t zero = all[p].find('\0');
     if (all[p].substr(0, zero) != what) {  // from here on answers would be those to other questions
@@ -380,6 +383,7 @@ void Progress::need_peers() {
     const Peer& peer = peers_[static_cast<std::size_t>(p)];
     if (!peer.has_ended || (peer.ours.empty() && !gathers)) continue;
     std::string where;
+    if (gathers) where = fmt::format(" It is needed for `{}`.", gatherings_.front()->what());
     if (!peer.ours.empty() && peer.ours.begin()->second->fingerprint->marks.size() > 1)
       where = fmt::format(" It is needed for a program that begins with {}.",
                           peer.ours.begin()->second->fingerprint->marks[1].text);

@@ -84,6 +84,7 @@ class Progress {
     std::string all;
     std::vector<int> lengths, offsets;
     TransferRef step;
+    std::string what() const { return mine.substr(0, mine.find('\0')); }
   };
   struct Job {
     enum class Kind : std::uint8_t { begin, box, leave, fail, gather, end } kind;

@@ -107,6 +107,7 @@ int programs() {
   good &= of_last.item<int>() == last && same.sharding() == cut.sharding();
   good &= gathering_fails_in_all(cut);
   std::printf("called %s\n", calls(mesh) ? "right" : "wrong");
+  std::printf("own devices %s\n", maps_own_devices() ? "right" : "wrong");
   std::printf("local data %s\n", joins_local_data(mesh) ? "right" : "wrong");
   std::printf("loaders %s\n", refuses_other_examples(mesh) ? "right" : "wrong");
   sa::sync_devices("end");
@@ -367,7 +368,8 @@ void work(const std::string& fault, const char* token) {
     if (k == 5 && !is_last && fault == "silent") sa::sync_devices("there");
     x = sa::block_until_ready(step(x, 2));
   }
-  if (fault == "kill_while_gathering") {
+  if (fault == "kill_while_gathering" || fault == "end_while_gathering") {
+    if (is_last && fault == "end_while_gathering") return;
     if (is_last) std::raise(SIGKILL);
     sa::sync_devices("all");
   }

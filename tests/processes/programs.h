@@ -81,6 +81,15 @@ inline bool joins_local_data(const sa::Mesh& mesh) {
          sa::testing::read<int>(made) == want;
 }
 
+// tpmap runs on the devices of its own process.
+inline bool maps_own_devices() {
+  const auto twice = sa::tpmap([](sa::Array a) { return 2 * a; }, {.args = {sa::shard}});
+  const sa::Array y = twice(sa::arange(8.0f) + 100.0f * static_cast<float>(sa::process_index()));
+  std::vector<float> want;
+  for (int k = 0; k < 8; k++) want.push_back(2.0f * static_cast<float>(k + 100 * sa::process_index()));
+  return y.sharding().device_assignment() == sa::local_devices() && y.to_vector<float>() == want;
+}
+
 // Loaders of other examples or orders are refused in all processes, which then go on.
 inline bool refuses_other_examples(const sa::Mesh& mesh) {
   const int p = sa::process_index(), last = sa::process_count() - 1;

@@ -215,7 +215,7 @@ std::int64_t chosen_by_all(const char* function, const std::string& folder, cons
     const bool are_parts = said[p]["part"] != said[0]["part"];
     if (!are_parts && said[p]["asked"] == said[0]["asked"]) continue;
     const auto told = [&](std::size_t q) {
-      const auto text = said[q]["asked"].get<std::string>();
+      auto text = said[q]["asked"].get<std::string>();
       if (!are_parts) return text;
       const auto part = said[q]["part"].get<std::string>();
       return text + (part.empty() ? ", all of it" : fmt::format(", its part `{}`", files::shown(part)));
@@ -269,31 +269,57 @@ std::map<std::string, Stored> below(const std::string& part, const std::map<std:
   }
   return r;
 }
-void take_part(const char* function, Restored& r, const std::string& part, const SavedTree& tree) {
-  const std::map<std::string, StoredArray> all = std::move(r.index.arrays);
-  const bool is_leaf = all.contains(part) || r.index.values.contains(part);
-  r.index.arrays = below(part, all);
-  r.index.values = below(part, r.index.values);
-  if (is_leaf && !r.index.arrays.contains("")) r.index.arrays.clear();
-  if (is_leaf && !r.index.values.contains("")) r.index.values.clear();
-  if (!r.index.arrays.empty() || !r.index.values.empty() || (tree.arrays.empty() && tree.statics.empty()))
-    return;  // what has no leaves is nowhere
+/// `may_be_nowhere`: of what has no leaves.
+void take_part(const char* function, const std::string& path, Index& index, const std::string& part,
+               bool may_be_nowhere) {
+  if (part.empty()) return;
+  const std::map<std::string, StoredArray> all = std::move(index.arrays);
+  std::map<std::string, std::string> values = std::move(index.values);
+  const bool is_leaf = all.contains(part) || values.contains(part);
+  index.arrays = is_leaf && !all.contains(part) ? decltype(index.arrays)() : below(part, all);
+  index.values = is_leaf && !values.contains(part) ? decltype(index.values)() : below(part, values);
+  const bool is_there = !index.arrays.empty() || !index.values.empty();
+  index.values.insert(values.extract(files::tree_mark));
+  if (is_there || may_be_nowhere) return;
   std::string list;
-  for (const auto& [path, array] : all)
-    if (list.size() < 60) list += fmt::format("{}`{}`", list.empty() ? "" : ", ", files::shown(path));
+  for (const auto& [name, array] : all)
+    if (list.size() < 60) list += fmt::format("{}`{}`", list.empty() ? "" : ", ", files::shown(name));
   throw TreeError(
       fmt::format("{}: {}: it has nothing at `{}`. The option `part` is the path of a part of the tree that "
                   "was saved, as `[0]` or `model.layers`; arrays are {}. Check it.",
-                  function, r.path, files::shown(part), list.empty() ? "nowhere" : "at " + list));
+                  function, path, files::shown(part), list.empty() ? "nowhere" : "at " + list));
+}
+/// The part that has the leaves of this tree, where the whole has others; empty: there is none.
+std::string part_of(const Index& index, const SavedTree& tree) {
+  if (tree.arrays.empty()) return "";
+  const auto& [first, leaf] = tree.arrays[0];
+  for (const auto& [path, stored] : index.arrays) {
+    if (!path.ends_with(first) || path.size() == first.size()) continue;
+    std::string part = path.substr(0, path.size() - first.size());
+    if (part.ends_with('.')) part.pop_back();
+    const auto leaves = below(part, index.arrays);
+    if (leaves.size() == tree.arrays.size() &&
+        std::ranges::all_of(tree.arrays, [&](const auto& a) { return leaves.contains(a.first); }))
+      return part;
+  }
+  return "";
 }
 Restored what_is_restored(const char* function, const std::string& path, const SavedTree& tree,
                           const RestoreOptions& o) {
   Restored r{path, index_of(function, path), {}, {}};
-  if (!o.part.empty()) take_part(function, r, o.part, tree);
+  const std::string part = o.part.empty() ? part_of(r.index, tree) : "";
+  take_part(function, path, r.index, o.part, tree.arrays.empty() && tree.statics.empty());
   std::map<std::string, Type> stored;
   for (const auto& [name, a] : r.index.arrays) stored.emplace(name, a.type);
-  files::check_arrays(function, path, std::move(stored), tree);
-  r.values = files::values_of(function, path, r.index.values, tree);
+  const std::string place = o.part.empty() ? path : fmt::format("{}, its `{}`", path, files::shown(o.part));
+  try {
+    files::check_arrays(function, place, std::move(stored), tree);
+    r.values = files::values_of(function, place, r.index.values, tree);
+  } catch (const TreeError& e) {
+    if (part.empty()) throw;
+    throw TreeError(fmt::format("{} The part `{}` of it has these leaves: say {{.part = \"{}\"}}.", e.text(),
+                                files::shown(part), files::shown(part)));
+  }
   r.homes = files::homes_of(function, tree, o.sharding, o.shardings);
   return r;
 }
@@ -363,6 +389,7 @@ Metadata metadata(const std::string& folder, const RestoreOptions& options, Wher
   constexpr const char* function = "checkpoints::metadata";
   const Site site(w, function);
   Index index = index_of(function, path_of_chosen(function, folder, options));
+  take_part(function, path_of(folder, index.step), index, options.part, false);
   index.values.erase(files::tree_mark);
   Metadata r{index.step, {}, std::move(index.values)};
   for (const auto& [name, a] : index.arrays) r.arrays[name] = {a.type.shape, a.type.dtype};
@@ -374,7 +401,8 @@ void convert(const std::string& folder, const std::string& path, const RestoreOp
   const Site site(w, function);
   shardarray::detail::with_memory(function, 0, [&] {
     const std::string from = path_of_chosen(function, folder, options);
-    const Index index = index_of(function, from);
+    Index index = index_of(function, from);
+    take_part(function, from, index, options.part, false);
     Files opened(function, from);
     std::map<std::string, Array> arrays;
     for (const auto& [name, a] : index.arrays)

@@ -179,7 +179,8 @@ class CheckpointSave {
       if (index_ == 0) unfinished_.emplace(begin_unfinished(function, folder_, step));
       return json{{"folder", index_ == 0 ? unfinished_->path() : ""},
                   {"arrays", arrays_of(tree)},
-                  {"asked", fmt::format("step {} in `{}`", step, folder)}};
+                  {"asked", fmt::format("step {} in `{}`{}", step, folder,
+                                        o.keep > 0 ? fmt::format(" and keeps {}", o.keep) : "")}};
     });
     const std::vector<json> all = begun.agreed(function, all_, "a folder is made");
     for (std::size_t p = 1; p < all.size(); p++)
