@@ -23,8 +23,9 @@ std::vector<std::string> Attempt::said_by_all(const std::string& what, Processes
   // The others would wait for a process that failed, and take its next answer for the one to this question.
   try {
     if (all != nullptr) r = gather_texts(*all, what, said_);
-  } catch (const Error&) {
-    if (!failure_) throw;  // else it has failed here before
+  } catch (Error& e) {
+    e.add_place(detail::place_of_call());  // another thread has found it
+    if (!failure_) throw;                  // else it has failed here before
   }
   if (failure_) std::rethrow_exception(failure_);
   for (std::size_t p = r.size(); p-- > 0;) {

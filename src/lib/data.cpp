@@ -139,7 +139,8 @@ Batches Batches::with_epoch(std::int64_t epoch) const {
   r.options_.epoch = epoch;
   if (Processes* const all = examples_->are_shared ? other_processes() : nullptr) {
     const Site site(made_);
-    check_same(gather_texts(*all, "data::loader", r.examples_->text(r.options_)));
+    const Attempt mine("data::loader", [&] { return r.examples_->text(r.options_); });
+    check_same(mine.agreed<TransportError>("data::loader", all));
   }
   r.set_order();
   return r;

@@ -151,7 +151,12 @@ void put_in(Arrays& tree, const std::string& text, const Given& mine) {
 
 void sync_devices(const std::string& name, Where w) {
   const Site site(w);
-  if (Processes* const all = other_processes()) (void)all->all_gather("sync_devices: " + name, "");
+  if (Processes* const all = other_processes()) try {
+      (void)all->all_gather("sync_devices: " + name, "");
+    } catch (Error& e) {
+      e.add_place(w);  // another thread has found it
+      throw;
+    }
 }
 
 namespace core {

@@ -175,10 +175,7 @@ std::vector<std::string> Progress::all_gather(const std::string& what, const std
   g->mine = what + '\0' + mine;
   auto result = g->result.get_future();
   add({Job::Kind::gather, nullptr, std::nullopt, {}, std::move(g)});
-  std::vector<std::string> all;
-  try {
-    all = result.get();
-  } catch (const TransportError& e) { throw TransportError(e.text()); }  // here is a line of the caller
+  std::vector<std::string> all = result.get();
   for (std::size_t p = 0; p < all.size(); p++) {
     const std::size_t zero = all[p].find('\0');
     if (all[p].substr(0, zero) != what) {  // from here on answers would be those to other questions
