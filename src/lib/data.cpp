@@ -42,6 +42,11 @@ static std::uint64_t hash_of(std::span<const std::byte> bytes) {
   return hash_mix(h, word);
 }
 
+// Batches lie on devices of several processes.
+static bool are_shared(const LoaderOptions& o) {
+  return o.sharding && in_several_processes(o.sharding->device_assignment());
+}
+
 struct Batches::Examples {
   struct Column {
     Type type;
@@ -51,7 +56,6 @@ struct Batches::Examples {
   };
   std::vector<Column> columns;
   std::int64_t count = 0;
-  bool are_shared = false;  // batches lie on devices of several processes
 
   Examples(const std::vector<Array>& arrays, const LoaderOptions& o) {
     evaluate(arrays, "data::loader");  // in all processes, which may be needed for it
@@ -72,14 +76,12 @@ struct Batches::Examples {
       columns.push_back(std::move(column));
     }
   }
-  // What processes compare: a line of the options, and one of each array.
+  // What processes compare where batches are shared: lines of the options, and one of each array.
   std::string text(const LoaderOptions& o) const {
     std::string r = fmt::format("batch = {}, seed = {}, drop_last = {}, epoch = {}", o.batch,
                                 o.seed ? fmt::format("{}", *o.seed) : "none", o.drop_last, o.epoch);
-    if (are_shared) {
-      r += fmt::format("\nsharding = {} on", o.sharding->to_string());
-      for (const Device& d : o.sharding->device_assignment()) r += " " + to_string(d);
-    }
+    r += fmt::format("\nsharding = {} on", o.sharding->to_string());
+    for (const Device& d : o.sharding->device_assignment()) r += " " + to_string(d);
     for (std::size_t k = 0; k < columns.size(); k++)
       r += fmt::format("\narray {} {} with the sum {:016x} of its elements", k, to_string(columns[k].type),
                        columns[k].hash);
@@ -111,16 +113,15 @@ static void check_same(const std::vector<std::string>& texts) {
 Batches::Batches(const std::vector<Array>& arrays, LoaderOptions options, Where w)
     : options_(std::move(options)), made_(w) {
   const Site site(w, "data::loader");
-  const bool are_shared = options_.sharding && in_several_processes(options_.sharding->device_assignment());
+  const bool is_shared = are_shared(options_);
   const Attempt mine("data::loader", [&] {
     auto examples = std::make_shared<Examples>(arrays, options_);
-    examples->are_shared = are_shared;
-    for (Examples::Column& c : examples->columns)
-      if (are_shared) c.hash = hash_of(c.bytes);
+    if (is_shared)
+      for (Examples::Column& c : examples->columns) c.hash = hash_of(c.bytes);
     examples_ = std::move(examples);
-    return examples_->text(options_);
+    return is_shared ? examples_->text(options_) : std::string();
   });
-  check_same(mine.agreed<TransportError>("data::loader", are_shared ? other_processes() : nullptr));
+  check_same(mine.agreed<TransportError>("data::loader", is_shared ? other_processes() : nullptr));
   set_order();
 }
 
@@ -137,10 +138,10 @@ void Batches::set_order() {
 Batches Batches::with_epoch(std::int64_t epoch) const {
   Batches r = *this;
   r.options_.epoch = epoch;
-  if (Processes* const all = examples_->are_shared ? other_processes() : nullptr) {
+  if (are_shared(options_)) {
     const Site site(made_);
     const Attempt mine("data::loader", [&] { return r.examples_->text(r.options_); });
-    check_same(mine.agreed<TransportError>("data::loader", all));
+    check_same(mine.agreed<TransportError>("data::loader", other_processes()));
   }
   r.set_order();
   return r;

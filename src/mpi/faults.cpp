@@ -86,8 +86,6 @@ std::string Progress::late_in_gathering() const {
                           : fmt::format("processes {} are silent", fmt::join(late, ", "));
 }
 
-std::string Progress::name_of(const Gathering& g) { return g.mine.substr(0, g.mine.find('\0')); }
-
 void Progress::look_for_late_ones() {
   if (timeout_.count() == 0) return;
   const auto now = Clock::now();
@@ -121,7 +119,7 @@ void Progress::look_for_late_ones() {
       if (p != index_ && peer.gathered < gathered_ && !peer.theirs.empty())
         known = fmt::format("Process {} runs a program meanwhile that process {} has not begun. ", p, index_);
     }
-    return fail_late(late_in_gathering(), fmt::format("`{}`", name_of(*gatherings_.front())), known);
+    return fail_late(late_in_gathering(), fmt::format("`{}`", gatherings_.front()->what()), known);
   }
   if (!ending_) return;
   const bool waits = !has_failed_;  // as long as they live

@@ -424,7 +424,7 @@ void Progress::begin_gathering() {
   g.step = link_->gather(sizeof(std::int64_t), g.sizes.data());
   gathered_++;
   for (int p = 0; p < count_; p++)
-    if (p != index_ && !peers_[static_cast<std::size_t>(p)].has_ended) link_->post(p, "g " + name_of(g));
+    if (p != index_ && !peers_[static_cast<std::size_t>(p)].has_ended) link_->post(p, "g " + g.what());
   need_peers();
 }
 

@@ -127,7 +127,6 @@ class Progress {
   bool advance_gathering();
   bool next_gathering();  // true
   void begin_gathering();
-  static std::string name_of(const Gathering& g);
   std::string late_in_gathering() const;
   void look_for_late_ones();
   void get_stuck(const std::exception& e);

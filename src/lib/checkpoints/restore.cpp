@@ -307,7 +307,6 @@ std::string part_of(const Index& index, const SavedTree& tree) {
 Restored what_is_restored(const char* function, const std::string& path, const SavedTree& tree,
                           const RestoreOptions& o) {
   Restored r{path, index_of(function, path), {}, {}};
-  const std::string part = o.part.empty() ? part_of(r.index, tree) : "";
   take_part(function, path, r.index, o.part, tree.arrays.empty() && tree.statics.empty());
   std::map<std::string, Type> stored;
   for (const auto& [name, a] : r.index.arrays) stored.emplace(name, a.type);
@@ -316,6 +315,7 @@ Restored what_is_restored(const char* function, const std::string& path, const S
     files::check_arrays(function, place, std::move(stored), tree);
     r.values = files::values_of(function, place, r.index.values, tree);
   } catch (const TreeError& e) {
+    const std::string part = o.part.empty() ? part_of(r.index, tree) : "";
     if (part.empty()) throw;
     throw TreeError(fmt::format("{} The part `{}` of it has these leaves: say {{.part = \"{}\"}}.", e.text(),
                                 files::shown(part), files::shown(part)));
@@ -388,8 +388,9 @@ std::optional<std::int64_t> latest(const std::string& folder, Where w) {
 Metadata metadata(const std::string& folder, const RestoreOptions& options, Where w) {
   constexpr const char* function = "checkpoints::metadata";
   const Site site(w, function);
-  Index index = index_of(function, path_of_chosen(function, folder, options));
-  take_part(function, path_of(folder, index.step), index, options.part, false);
+  const std::string path = path_of_chosen(function, folder, options);
+  Index index = index_of(function, path);
+  take_part(function, path, index, options.part, false);
   index.values.erase(files::tree_mark);
   Metadata r{index.step, {}, std::move(index.values)};
   for (const auto& [name, a] : index.arrays) r.arrays[name] = {a.type.shape, a.type.dtype};
