@@ -381,6 +381,13 @@ TEST_CASE("elementwise: gcd of every pair of ends, as wide as they come") {
   }
   CHECK(sa::clz(sa::array({0, 1}, sa::uint64)).to_vector<int>() == std::vector<int>{64, 63});
   CHECK(sa::population_count(sa::array({-1}, sa::int64)).to_vector<int>() == std::vector<int>{64});
+  // What does not fit wraps as |a| (|b| / gcd) does: NumPy's and JAX's.
+  CHECK(sa::lcm(sa::array({50000, 2147483647, -6, 0, 0, -2147483647 - 1}), sa::array({49999, 2, 4, 0, -5, 3}))
+            .to_vector<int>() == std::vector<int>{-1795017296, -2, 12, 0, 0, -2147483647 - 1});
+  CHECK(sa::lcm(sa::array({2, 64, -128, 100}, sa::int8), sa::array({127, 7, 64, -99}, sa::int8))
+            .to_vector<int>() == std::vector<int>{-2, -64, -128, -84});
+  CHECK(sa::lcm(sa::array({200, 255}, sa::uint8), sa::array({199, 2}, sa::uint8)).to_vector<int>() ==
+        std::vector<int>{120, 254});
 }
 
 TEST_CASE("elementwise: select has one dtype of all it chooses from") {

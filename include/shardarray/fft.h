@@ -24,7 +24,7 @@ struct Options {
   std::int64_t axis = -1;
   Norm norm = Norm::backward;
 };
-/// Options of transforms along several axes: `fftn(x, {.axes = {0, 2}})`.
+/// Options of transforms along several axes: `fftn(x, {.axes = {{0, 2}}})`.
 struct AxesOptions {
   std::optional<Shape> s = std::nullopt;  ///< the lengths, one for each axis
   std::optional<Shape> axes =

@@ -49,8 +49,8 @@ struct CosineOptions {
 /// max(0, 1 - output * target) of each element, targets are -1 and 1.
 [[nodiscard]] SHARDARRAY_API Array hinge_loss(const Array& predictor_outputs, const Array& targets,
                                               Where w = Where::here());
-/// sum(targets * (log(targets) - log_predictions)) over the last axis, [.., n] -> [..]; a target of 0 adds 0. Throws ShapeError for
-/// scalars.
+/// sum(targets * (log(targets) - log_predictions)) over the last axis, [.., n] -> [..]; a target of 0 adds 0, beside a log prediction
+/// of -inf NaN, as in optax. Throws ShapeError for scalars.
 [[nodiscard]] SHARDARRAY_API Array kl_divergence(const Array& log_predictions, const Array& targets,
                                                  Where w = Where::here());
 /// The same of logarithms of targets.

@@ -96,7 +96,8 @@ inline constexpr struct SHARDARRAY_API clip_fn {
   [[nodiscard]] Array operator()(const Array& x, const Array& lo, const Array& hi,
                                  Where w = Where::here()) const;
 } clip{};
-/// clip in the order and with the dtype of lax.clamp: that of x, which lo and hi take as astype does it.
+/// clip in the order, with the dtype and the derivative of lax.clamp: the dtype of x, which lo and hi take as astype does it; at its ends x
+/// has the slope 0, where clip shares it.
 inline constexpr struct SHARDARRAY_API clamp_fn {
   [[nodiscard]] Array operator()(const Array& lo, const Array& x, const Array& hi,
                                  Where w = Where::here()) const;

@@ -195,13 +195,14 @@ constexpr BinaryBody binary_body<"gcd"> = [](const char* function, const Array& 
   return primitive::binary(op_gcd, x[0], x[1]);
 };
 template SHARDARRAY_API Array BinaryFunction<"gcd">::operator()(const Array&, const Array&, Where) const;
-// |a / gcd * b|; of two zeros gcd is 0, and -1 * 0.
+// |a| (|b| / gcd), which wraps as JAX's does; of two zeros gcd is 0, and 0 * -1.
 template <>
 constexpr BinaryBody binary_body<"lcm"> = [](const char* function, const Array& a, const Array& b) {
   const Arrays x = api::together(function, {&a, &b}, numbers_type(function, a, b));
-  const Array parts = primitive::div(x[0], primitive::binary(op_gcd, x[0], x[1]));
-  const Array r = primitive::mul(parts, x[1]);
-  return is_signed_integer(r.dtype()) ? primitive::unary(op_abs, r) : r;
+  const auto size = [](const Array& v) {
+    return is_signed_integer(v.dtype()) ? primitive::unary(op_abs, v) : v;
+  };
+  return primitive::mul(size(x[0]), primitive::div(size(x[1]), primitive::binary(op_gcd, x[0], x[1])));
 };
 template SHARDARRAY_API Array BinaryFunction<"lcm">::operator()(const Array&, const Array&, Where) const;
 

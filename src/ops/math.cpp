@@ -13,10 +13,11 @@ using namespace rules;
 extern const Op op_cos, op_cosh;  // of whose derivatives each is the other one
 
 static Array squared(const Array& x) { return primitive::mul(x, x); }
-// 1 - x^2 without cancellation near |x| = 1.
+// 1 - x^2 without cancellation near |x| = 1. Of the product a derivative that is infinite there would be NaN.
 static Array one_minus_square(const Array& x) {
   const Array one = primitive::like(x, 1);
-  return primitive::mul(primitive::add(one, x), primitive::sub(one, x));
+  return primitive::with_slope_of(primitive::mul(primitive::add(one, x), primitive::sub(one, x)),
+                                  primitive::sub(one, squared(x)));
 }
 static Arrays divided(const JvpArgs& v, const Array& by) { return {primitive::div(v.tangents[0], by)}; }
 

@@ -38,10 +38,12 @@ SHARDARRAY_OP op_log10 =
 template <> constexpr UnaryBody unary_body<"log10"> = floating<op_log10>;
 template SHARDARRAY_API Array UnaryFunction<"log10">::operator()(const Array&, Where) const;
 
-SHARDARRAY_OP op_cbrt = elementwise(
-    {.name = "cbrt",
-     .jvp = [](const JvpArgs& v) { return over(v, scaled_by(primitive::mul(v.out[0], v.out[0]), 3)); },
-     .scalar = emit_function<expand::cbrt>});
+static Arrays cbrt_jvp(const JvpArgs& v) {
+  Attrs attrs;
+  attrs.lo = {2};
+  return scaled(v, scaled_by(record(op_inverse_power, {v.out[0]}, std::move(attrs)), 1.0 / 3));
+}
+SHARDARRAY_OP op_cbrt = elementwise({.name = "cbrt", .jvp = cbrt_jvp, .scalar = emit_function<expand::cbrt>});
 template <> constexpr UnaryBody unary_body<"cbrt"> = floating<op_cbrt>;
 template SHARDARRAY_API Array UnaryFunction<"cbrt">::operator()(const Array&, Where) const;
 

@@ -3,6 +3,10 @@
 #include "ops/record.h"
 #include "runtime/expand.h"
 
+namespace shardarray {
+extern const Op op_inverse_power;  // x^-n, n = attrs.lo[0] > 0
+}
+
 namespace shardarray::rules {
 
 /// Of a scalar expression: what all such ops have in common.

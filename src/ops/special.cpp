@@ -134,11 +134,21 @@ Array log_of_beta(const Array& a, const Array& b) {
 Array factorial_of(const Array& x) {
   return chosen(x < 0, 0, primitive::exp(primitive::unary(op_lgamma, chosen(x < 0, 0, x) + 1)));
 }
+/// log(p / q) of positive numbers. A quotient with less digits than they have, or none, is a difference of logarithms: each branch is
+/// defined where it is not taken.
+Array log_of_ratio(const Array& p, const Array& q) {
+  const double least =
+      p.dtype() == DType::float64 ? std::numeric_limits<double>::min() : std::numeric_limits<float>::min();
+  const Array ratio = p / q, is_number = (ratio >= least) & (ratio < std::numeric_limits<double>::infinity());
+  const auto log = [](const Array& x) { return primitive::unary(op_log, x); };
+  return primitive::select(is_number, log(chosen(is_number, p, 1) / chosen(is_number, q, 1)),
+                           log(chosen(is_number, 1, p)) - log(chosen(is_number, 1, q)));
+}
 Array relative_entropy(const Array& a, const Array& b) {
   const Array both = (a > 0) & (b > 0), none_of_a = (a == 0) & (b >= 0);
   const Array p = chosen(both, a, 1), q = chosen(both, b, 1);
   const Array of_numbers =
-      primitive::select(both, p * primitive::unary(op_log, p / q),
+      primitive::select(both, p * log_of_ratio(p, q),
                         chosen(none_of_a, 0, primitive::like(a, std::numeric_limits<double>::infinity())));
   const Array is_nan = (a != a) | (b != b);
   return primitive::select(is_nan, a + b, of_numbers);
