@@ -267,6 +267,63 @@ TEST_CASE("memory: device_put shares memory with what lies there already, unless
         }) == "");
 }
 
+TEST_CASE(
+    "memory: arrays that are made of pieces are given away as any others, and what is kept is not said to be "
+    "somebody's") {
+  const auto step =
+      sa::jit([](const Array& v) { return v + 1; }, {.donate = sa::Donate::all, .name = "step"});
+  const sa::Mesh mesh = sa::make_mesh({{"x", 8}});
+  const auto piece = [](std::int64_t n, int device) {
+    return sa::block_until_ready(
+        sa::device_put(numbers(n) * 1, sa::devices()[static_cast<std::size_t>(device)]));
+  };
+  const auto pieces = [&](std::int64_t n) {
+    std::vector<Array> all;
+    for (int d = 0; d < 8; d++) all.push_back(piece(n, d));
+    return all;
+  };
+  const sa::NamedSharding rows(mesh, P("x")), whole(mesh, P());
+  const Values want = values(sa::tile(numbers(2000), {8}) + 1);
+  for (const bool of_one_process : {false, true}) {
+    Array x = of_one_process ? sa::make_array_from_process_local_data(rows, sa::tile(numbers(2000), {8}))
+                             : sa::make_array_from_single_device_arrays({16000}, rows, pieces(2000));
+    CHECK(sa::explain(step, x).donations()[0].reused);
+    const auto at = addresses(x);
+    CHECK(written([&] {
+            const Array y = step(x);
+            CHECK(addresses(y) == at);
+            CHECK(values(y) == want);
+          }) == "");
+    CHECK(x.is_deleted());
+  }
+  // Replicas that stand apart are not one buffer, which a result has.
+  Array replicas = sa::make_array_from_single_device_arrays({2000}, whole, pieces(2000));
+  const char* const apart = "its replicas have memory of their own";
+  CHECK_FALSE(sa::explain(step, replicas).donations()[0].reused);
+  CHECK(sa::explain(step, replicas).donations()[0].reason == apart);
+  int line = 0;
+  const std::string of_replicas = written([&] {
+    line = __LINE__ + 1;
+    CHECK(values(step(replicas)) == values(numbers(2000) + 1));
+  });
+  CHECK(of_replicas == notice(std::string("step: donated argument 0 f32[2000] not reused: ") + apart, line));
+  std::vector<Array> one_buffer = {piece(2000, 0)};
+  for (std::size_t d = 1; d < 8; d++) one_buffer.push_back(sa::device_put(one_buffer[0], sa::devices()[d]));
+  Array of_one = sa::make_array_from_single_device_arrays({16000}, rows, one_buffer);
+  one_buffer.clear();
+  CHECK(sa::explain(step, of_one).donations()[0].reason == "its pieces share memory");
+  CHECK(written([&] { CHECK(values(step(of_one)) == want); }).find("its pieces share memory") !=
+        std::string::npos);
+  Array foreign = sa::from_dlpack(sa::to_dlpack(sa::block_until_ready(numbers(2000) * 1)));
+  const char* const lent = "its memory is not the library's";
+  CHECK(sa::explain(step, foreign).donations()[0].reason == lent);
+  const std::string of_foreign = written([&] {
+    line = __LINE__ + 1;
+    sa::eval(step(foreign));
+  });
+  CHECK(of_foreign == notice(std::string("step: donated argument 0 f32[2000] not reused: ") + lent, line));
+}
+
 // What one caller's program keeps says nothing of another's types.
 TEST_CASE("memory: what is given away gets the result's type, whoever had the program compiled") {
   const auto add = sa::jit([](const Array& a, const Array& b) { return a + b; });

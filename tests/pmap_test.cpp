@@ -325,6 +325,37 @@ TEST_CASE("pmap: inner maps of several sizes, given devices, values from outside
   }
 }
 
+TEST_CASE("pmap: an inner map that fails, and is caught, leaves the outer one as it was") {
+  const Array x = numbers({2, 4, 3});
+  const auto inner = [](const Array& row) {
+    return sa::pmap([](const Array& v) { return sa::psum(v, "j") + sa::axis_index("j"); },
+                    {.axis_name = "j"})(row);
+  };
+  const auto good = [&](const Array& a) {
+    const Array y = inner(a);
+    return y + sa::psum(y, "i");
+  };
+  const Values want = values(sa::pmap(good, {.axis_name = "i"})(x));
+  for (const bool first : {true, false})
+    for (const bool deep : {true, false}) {
+      const auto fails = [&](const Array& a) {
+        const auto bad = [&](const Array& row) -> Array {
+          if (deep) static_cast<void>(inner(row.reshape({3, 1})));
+          throw std::runtime_error("user");
+        };
+        CHECK_THROWS_AS(static_cast<void>(sa::pmap(bad, {.axis_name = "j"})(a)), std::runtime_error);
+      };
+      CHECK(values(sa::pmap(
+                [&](const Array& a) {
+                  if (first) fails(a);
+                  const Array y = inner(a);
+                  if (!first) fails(a);
+                  return y + sa::psum(y, "i");
+                },
+                {.axis_name = "i"})(x)) == want);
+    }
+}
+
 TEST_CASE("pmap: one jitted function under two maps") {
   const auto share = sa::jit([](const Array& v) { return v / sa::psum(v, "i"); });
   const Array x = sa::array({1.0, 3.0, 4.0, 8.0}), y = sa::array({1.0, 1.0});

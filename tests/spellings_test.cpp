@@ -105,6 +105,16 @@ TEST_CASE("spellings: type_string shows a placement as soon as it is asked for")
   CHECK(next.type_string() == "f32[8@x,4@y]");
   const Array other = filter_shard(x, cut(P("y", "x")));
   CHECK((placed + other).type_string() == "f32[8,4]");  // the compiler chooses
+  // What is made of summands is not, for most operations.
+  const Array summands = device_put(x, cut(P(unreduced("x"))));
+  CHECK(summands.type_string() == "f32[8,4]{U:x}");
+  for (const Array& made :
+       {tanh(summands), summands * 2, where(x > 0, summands, 0), summands.astype(int32)}) {
+    const std::string before = made.type_string();
+    CHECK(before.find("{U") == before.npos);
+    eval(made);
+    CHECK(made.type_string() == before);
+  }
 }
 
 }  // namespace shardarray::spellings_test

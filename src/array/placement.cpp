@@ -155,7 +155,9 @@ static Array from_single_device_arrays(const char* function, const Shape& shape,
   Type t{shape, dtype ? *dtype : type_of(arrays[0], function).dtype};
   check_type(t, function);
   core::check_summands(t, sharding, function);
-  auto v = make_value(l, sharding, true, false);
+  // Where no two devices of a memory have one tile, it is as any other array.
+  const bool shares = share_replicas() && addressable_instances(*l, true).leader.size() == count;
+  auto v = make_value(l, sharding, true, shares);
   v->buffers = SmallVector<BufferRef, 8>(count);
   for (const Array& a : arrays) {
     const ValueRef piece = value_of(a);

@@ -393,8 +393,10 @@ struct FuturePlace {
       return take(layout_of(*attrs.sharding, static_cast<int>(n.type().shape.size())),
                   mesh_of(*attrs.sharding));
     if (n.op->form == Form::map) return is_literal(*n.in()[0].node());
+    // What is made of summands mostly lies as their sum: that is not known.
     return is_elementwise(n.op->form) && !n.in().empty() &&
-           std::all_of(n.in().begin(), n.in().end(), [&](const Array& x) { return add(x); });
+           std::all_of(n.in().begin(), n.in().end(), [&](const Array& x) { return add(x); }) &&
+           (!layout || layout->unreduced().empty());
   }
 };
 

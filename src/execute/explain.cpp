@@ -161,17 +161,18 @@ static std::int64_t steps_per_device(const Program& program) {
 }
 
 static std::vector<DonationInfo> donation_list(const JitEntry& e, const JitCall& call, const Compiled& c,
-                                               std::span<const LaunchLeaf> leaves) {
+                                               std::span<const LaunchLeaf> leaves, bool share_replicas) {
   std::vector<DonationInfo> list;
   for (std::size_t k = 0; k < call.leaves.size(); k++) {
     if (leaves[k].give == Give::keep) continue;
     DonationInfo d{k < e.paths.size() ? e.paths[k] : std::to_string(k), c.donations[k].reused,
                    c.donations[k].reason};
-    bool alone = leaves[k].sole_owner;
+    const char* const kept = keeps_its_memory(*leaves[k].value, share_replicas);
+    bool alone = leaves[k].sole_owner && kept == nullptr;
     for (const BufferRef& b : leaves[k].value->buffers) alone &= b.get()->unique();
     if (d.reused && !alone) {
       d.reused = false;
-      d.reason = "another handle owns it";
+      d.reason = kept != nullptr ? kept : "another handle owns it";
     }
     list.push_back(std::move(d));
   }
@@ -193,9 +194,10 @@ Explanation explain_call(const JitEntry& e, const JitCall& call, bool brief) {
   in.is_explained = !spans_processes(in.order->devices());
   in.tells_runner_ups = !brief;
   const Mesh* const mesh = in.mesh;
+  const bool share_replicas = in.share_replicas;
   const Compiled c = compile(std::move(in));
   const Program& program = *c.program;
-  Explanation x(transfer_list(program, mesh), donation_list(e, call, c, leaves),
+  Explanation x(transfer_list(program, mesh), donation_list(e, call, c, leaves, share_replicas),
                 brief ? "" : value_lines(c, mesh), buffer_list(c, e.paths, mesh), result_list(e, c, mesh));
   for (std::uint64_t peak : program.peak_bytes)
     x.peak_bytes_per_device = std::max(x.peak_bytes_per_device, static_cast<std::int64_t>(peak));

@@ -278,10 +278,11 @@ void notice_donation(const JitEntry& e, const JitCall& call, const DonationVerdi
   const std::string text = detail::with_place(
       fmt::format("{}: donated argument {} {} not reused: {}", e.function,
                   k < e.paths.size() ? e.paths[k] : "?", to_string(t),
-                  verdict.other_owner ? "another handle owns it. Let that one go before the call: y = "
-                                        "device_put(x, s) shares memory with x where x lies there, y = "
-                                        "device_put(std::move(x), s) leaves no x"
-                                      : planned.reason),
+                  verdict.kept          ? verdict.kept
+                  : verdict.other_owner ? "another handle owns it. Let that one go before the call: y = "
+                                          "device_put(x, s) shares memory with x where x lies there, y = "
+                                          "device_put(std::move(x), s) leaves no x"
+                                        : planned.reason),
       call.where);
   if (!call.moved[k]) return say(n, text);
   *call.moved[k] = tombstone(t, e.function);  // one of its own, by which it is known

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/borrowed.h"
@@ -159,7 +160,8 @@ void take_inputs(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, Wor
     const bool same_order = v.layout->order() == p.order || v.layout->order()->sorted() == p.order->sorted();
     const bool same_sharing = v.shared == p.share_replicas, aliased = p.aliased[k];
     const bool owned = verdicts && aliased && leaves[k].sole_owner && same_sharing && take_over(leaves[k]);
-    if (verdicts && aliased) (*verdicts)[k] = {owned, !owned, false};
+    if (verdicts && aliased)
+      (*verdicts)[k] = {owned, !owned, owned ? nullptr : keeps_its_memory(v, p.share_replicas)};
     if (!same_order || !same_sharing) convert_buffers(p, k, v, same_order, w.made[k]);
     if (aliased && !owned) {
       Buffers copies;
@@ -215,6 +217,17 @@ std::uint64_t numbers_of(std::span<const LaunchLeaf> leaves) {
 }
 
 }  // namespace
+
+const char* keeps_its_memory(const Value& v, bool share_replicas) {
+  if (v.shared != share_replicas)
+    return v.shared ? "its replicas share memory" : "its replicas have memory of their own";
+  const auto is_foreign = [](const BufferRef& b) { return b->give_back != nullptr; };
+  if (std::any_of(v.buffers.begin(), v.buffers.end(), is_foreign)) return "its memory is not the library's";
+  std::set<const Buffer*> all;
+  for (const BufferRef& b : v.buffers)
+    if (!all.insert(b.get()).second) return "its pieces share memory";
+  return nullptr;
+}
 
 void launch(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, std::vector<ValueRef>& results,
             std::vector<LaunchVerdict>* verdicts, RunReport* report) {

@@ -70,6 +70,23 @@ void check_devices(const Axis& axis, bool traced) {
                     axis.size, have));
 }
 
+/// What a region has inside of it while a map in it is traced: that map's own. Where it fails, what was there before is there again.
+struct InsideOfRegion {
+  explicit InsideOfRegion(Region& r)
+      : region(r), inside(std::exchange(r.inside, 1)), axes(std::exchange(r.axes_inside, {})) {}
+  InsideOfRegion(const InsideOfRegion&) = delete;
+  InsideOfRegion& operator=(const InsideOfRegion&) = delete;
+  ~InsideOfRegion() {
+    if (is_over) return;
+    region.inside = inside;
+    region.axes_inside = std::move(axes);
+  }
+  Region& region;
+  std::int64_t inside;
+  decltype(Region::axes_inside) axes;
+  bool is_over = false;
+};
+
 }  // namespace
 
 namespace core {
@@ -89,8 +106,7 @@ VmapResult pmap(MapBody f, std::span<const VmapArg> args, const std::string& axi
   if (!axis->outer) check_devices(*axis, false);
   auto [all, types, mapped] = rows_of(args);
   Region& region = *axis->region;
-  const std::int64_t inside = std::exchange(region.inside, 1);
-  const auto axes_inside = std::exchange(region.axes_inside, {});
+  InsideOfRegion before(region);
   const ScopedAxis scope(axis);
   const Graph g = traced(f, types, all, "pmap");
   if (!axis->outer) check_devices(*axis, true);
@@ -99,12 +115,13 @@ VmapResult pmap(MapBody f, std::span<const VmapArg> args, const std::string& axi
     all[k] = mapped[k] ? place_rows(all[k], axis) : place_whole(all[k], axis);
   result.out = batch_graph(g, all, mapped, axis, result.mapped);
   if (axis->outer) {
-    region.inside = std::lcm(inside, result.size * region.inside);
+    region.inside = std::lcm(before.inside, result.size * region.inside);
     region.axes_inside.insert(region.axes_inside.begin(), {axis_name, result.size});
-    if (axes_inside.size() > region.axes_inside.size()) region.axes_inside = axes_inside;
+    if (before.axes.size() > region.axes_inside.size()) region.axes_inside = before.axes;
   }
   for (std::size_t k = 0; k < result.out.size(); k++)
     if (result.mapped[k]) result.out[k] = place_rows(result.out[k], axis);
+  before.is_over = true;
   result.axis = axis;
   return result;
 }
