@@ -1,5 +1,6 @@
 // Of two ways to do the same thing again and again, the one that takes less time: found by taking both, now and then.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -21,16 +22,20 @@ class FasterWay {
     const bool is_new = workers_.exchange(workers, std::memory_order_relaxed) != workers;
     if (is_new) times_.store(0, std::memory_order_relaxed);
     const std::int64_t k = times_.fetch_add(1, std::memory_order_relaxed) % period;
-    if (k == 0) best_[0] = best_[1] = std::numeric_limits<double>::infinity();
+    if (k == 0)
+      for (Times& t : times_of_) t.best = t.second = std::numeric_limits<double>::infinity();
     if (is_new) chosen_ = 0;
-    if (k == tried + 1) chosen_ = best_[1] < worth_it * best_[0] ? 1 : 0;
+    if (k == tried + 1) chosen_ = times_of_[1].second < worth_it * times_of_[0].second ? 1 : 0;
     return k >= 1 && k <= tried ? static_cast<int>(k % 2) : chosen_.load(std::memory_order_relaxed);
   }
   /// It took so long. What is told of the time that does not count is forgotten.
   void took(int way, double ns) {
     if (times_.load(std::memory_order_relaxed) % period == 1) return;
-    std::atomic<double>& best = best_[way];
-    if (ns < best.load(std::memory_order_relaxed)) best.store(ns, std::memory_order_relaxed);
+    Times& t = times_of_[way];
+    const double best = t.best.load(std::memory_order_relaxed);
+    if (ns < t.second.load(std::memory_order_relaxed))
+      t.second.store(std::max(ns, best), std::memory_order_relaxed);
+    if (ns < best) t.best.store(ns, std::memory_order_relaxed);
   }
 
   /// One time, while it lives.
@@ -55,7 +60,11 @@ class FasterWay {
 
  private:
   std::atomic<std::int64_t> times_{0};
-  std::atomic<double> best_[2]{};
+  /// The second best one counts: work that is shared out is fast now and then, and slower as a rule.
+  struct Times {
+    std::atomic<double> best{0}, second{0};
+  };
+  Times times_of_[2];
   std::atomic<int> chosen_{0}, workers_{0};
 };
 
