@@ -6,12 +6,14 @@
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
+#include <limits>
 #include <random>
 #include <vector>
 
 #include "cpu/products/gemm_tables.h"
 #include "cpu_helpers.h"
 #include "own_gemm_tables.h"
+#include "runtime/scalar.h"
 #include "scale.h"
 
 namespace own_gemm_test {
@@ -68,6 +70,66 @@ TEST_CASE("gemm: every build of the own kernel gives the same chains of multiply
     in_all(float{});
     in_all(double{});
   }
+}
+
+TEST_CASE(
+    "gemm: each part of C is whole when it is said to be, in C or apart, and nobody looks at it again") {
+  std::mt19937 rng(12);
+  int apart = 0;
+  for (int round = 0; round < (testing::full_scale() ? 400 : 60); round++) {
+    const std::int64_t m = one_of(rng, {1, 5, 8, 9, 71, 72, 73, 130, 300}),
+                       n = one_of(rng, {1, 15, 16, 33, 48, 49, 100, 700}),
+                       k = one_of(rng,
+                                  {1, 16, 255, 400, 1000, m * n < 4000 ? scalar::longest_chain + 40 : 64});
+    const bool ta = rng() % 2, tb = rng() % 2, one_chain = rng() % 2, keep = rng() % 2;
+    const auto in_all = [&]<class T>(T) {
+      INFO("round ", round, ": ", m, " x ", n, " x ", k, ", transposed ", ta, tb, ", one chain ", one_chain,
+           ", kept ", keep);
+      constexpr T nothing = std::numeric_limits<T>::quiet_NaN();
+      const auto a = random_values<T>(rng, m * k, false), b = random_values<T>(rng, n * k, false);
+      struct Taken {
+        std::vector<T> c, taken;
+        std::int64_t row;
+        int twice = 0, apart = 0;
+      };
+      for (const OwnGemmTable* table : own_gemm_tables()) {
+        Taken t{std::vector<T>(static_cast<std::size_t>(m * (n + 3))), {}, n + 3};
+        OwnGemm<T> g = {m,        n,          k,          a.data(),   ta ? 1 : k, ta ? m : 1,
+                        b.data(), tb ? 1 : n, tb ? k : 1, t.c.data(), n + 3,      one_chain};
+        run_product(*table, g);
+        const std::vector<T> want = t.c;
+        t.taken.assign(want.size(), nothing);
+        t.c.assign(want.size(), nothing);
+        // What is taken is overwritten at once, as by a loop that works in place.
+        g.part.take = [](const void* object, std::int64_t i, std::int64_t rows, std::int64_t j,
+                         std::int64_t columns, const PartOfC::Place& place) {
+          Taken& to = *static_cast<Taken*>(const_cast<void*>(object));
+          to.apart += place.at != nullptr;
+          for (std::int64_t r = 0; r < rows; r++)
+            for (std::int64_t q = 0; q < columns; q++) {
+              const auto at = static_cast<std::size_t>((i + r) * to.row + j + q);
+              to.twice += !std::isnan(to.taken[at]);
+              to.taken[at] =
+                  place.at != nullptr ? static_cast<const T*>(place.at)[r * place.row + q] : to.c[at];
+              to.c[at] = nothing;
+            }
+        };
+        g.part.object = &t;
+        g.part.keep = keep;
+        run_product(*table, g);
+        CHECK(t.twice == 0);
+        if (keep) CHECK(t.apart == 0);
+        apart += t.apart;
+        for (std::int64_t i = 0; i < m; i++)
+          REQUIRE(std::memcmp(&t.taken[static_cast<std::size_t>(i * t.row)],
+                              &want[static_cast<std::size_t>(i * t.row)],
+                              static_cast<std::size_t>(n) * sizeof(T)) == 0);
+      }
+    };
+    in_all(float{});
+    in_all(double{});
+  }
+  CHECK(apart > 0);
 }
 
 TEST_CASE("gemm: every build of the product of what lies anywhere gives one chain of multiply-adds") {

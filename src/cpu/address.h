@@ -28,6 +28,7 @@ class ArgumentAddresses {
     for (const Ref& r : refs) *to++ = address(bases, r);
   }
   void* const* data() const { return many_.empty() ? few_ : many_.data(); }
+  void set(std::size_t k, void* p) { (many_.empty() ? few_ : many_.data())[k] = p; }
 
  private:
   static constexpr std::size_t few = 64;

@@ -1,6 +1,7 @@
 #include "cpu/codegen/compiled_work.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <map>
 #include <optional>
@@ -15,6 +16,21 @@ namespace shardarray {
 void CompiledWork::Product::run(void* const* bases, std::int64_t begin, std::int64_t end) const {
   const std::int64_t box[] = {begin, end};
   code.function(ArgumentAddresses(bases, args).data(), nullptr, box);
+}
+
+void CompiledWork::FollowedProduct::run_part(void* const* bases, std::int64_t batch, std::int64_t i,
+                                             std::int64_t rows, std::int64_t j, std::int64_t columns,
+                                             const PartOfC::Place& place) const {
+  std::int64_t box[2 * LoopPlan::max_rank];
+  const std::int64_t first[] = {batch, i, j}, size[] = {1, rows, columns};
+  for (std::size_t k = 0; k < loop.dimensions.size(); k++) {
+    const int d = loop.dimensions[k];
+    if (d < 0) continue;
+    box[2 * d] = first[k];
+    box[2 * d + 1] = first[k] + size[k];
+  }
+  const LoopNest::Elsewhere elsewhere{loop.product, place.at, loop.dimensions[1], place.row};
+  nest.run_box(code.function, bases, box, place.at == nullptr ? nullptr : &elsewhere);
 }
 
 void CompiledWork::Sequence::run(void* const* bases, std::int64_t, std::int64_t) const {
@@ -62,26 +78,21 @@ bool conflict(const Work& a, const Work& b) {
   return overlap(a.writes, b.writes) || overlap(a.writes, b.reads) || overlap(a.reads, b.writes);
 }
 
-/// The kernel's loop over the elements of C as an epilogue; none where it is another kind of loop.
-std::optional<GemmEpilogue> epilogue_of(const Work& loop, const GemmSpec& g, const Ref& c,
-                                        const MemoryRange& c_range) {
+/// None where it is another kind of loop, or touches more of C at a point than that point's element.
+std::optional<LoopOverProduct> over_product(const Work& loop, const GemmSpec& g, const Ref& c,
+                                            const MemoryRange& c_range) {
   const Kernel& k = *loop.loop->kernel;
   const Loop::Item& item = *loop.item;
-  const auto excluded = [](const Instr& in) {
-    return in.code == Code::index || in.code == Code::load_at || in.code == Code::call;
-  };
-  if (k.stages.size() != 1 || k.stages[0].inner || k.code.size() > most_following ||
-      std::any_of(k.code.begin(), k.code.end(), excluded))
-    return std::nullopt;
-  GemmEpilogue e{loop.loop->kernel, k.args.size(), {}, true};
+  if (k.stages.size() != 1 || k.stages[0].inner) return std::nullopt;
+  LoopOverProduct found{k.args.size(), {}};
   for (std::size_t a = 0; a < k.args.size(); a++) {
     const Ref& r = item.args[a].ref;
-    if (!k.args[a].output && k.args[a].type == g.type && r.base == c.base && r.offset == c.offset)
-      e.product = a;
+    if (!k.args[a].output && !k.args[a].indirect && k.args[a].type == g.type && r.base == c.base &&
+        r.offset == c.offset)
+      found.product = a;
   }
-  if (e.product == k.args.size()) return std::nullopt;
-  // Which dimension of the domain is the batch, the rows, the columns.
-  const Shape& strides = item.args[e.product].strides;
+  if (found.product == k.args.size()) return std::nullopt;
+  const Shape& strides = item.args[found.product].strides;
   struct Axis {
     std::int64_t extent, stride;
     int dim = -1;
@@ -97,17 +108,33 @@ std::optional<GemmEpilogue> epilogue_of(const Work& loop, const GemmSpec& g, con
   for (const Axis& x : axes)
     if (x.extent > 1 && x.dim < 0) return std::nullopt;
   for (std::size_t a = 0; a < k.args.size(); a++) {
-    const LoopArg& arg = item.args[a];
-    const auto walk = [&](const Axis& x) {
-      return x.dim < 0 ? 0
-                       : arg.strides[static_cast<std::size_t>(x.dim)] *
-                             static_cast<std::int64_t>(itemsize(k.args[a].type));
-    };
-    e.args.push_back({walk(axes[0]), walk(axes[1]), walk(axes[2])});
     // C itself is read and overwritten element by element only.
+    const LoopArg& arg = item.args[a];
     const MemoryRange range = tile_range(arg.ref, arg.first, arg.bytes);
     const bool same = arg.ref.offset == c.offset && arg.strides == strides && k.args[a].type == g.type;
-    if (a != e.product && overlap(c_range, range) && !(same && k.args[a].output)) return std::nullopt;
+    if (a != found.product && overlap(c_range, range) && !(same && k.args[a].output)) return std::nullopt;
+  }
+  found.dimensions = {axes[0].dim, axes[1].dim, axes[2].dim};
+  return found;
+}
+
+/// The loop as an epilogue; none where its kernel cannot stand in one.
+std::optional<GemmEpilogue> epilogue_of(const Work& loop, const LoopOverProduct& found) {
+  const Kernel& k = *loop.loop->kernel;
+  const auto excluded = [](const Instr& in) {
+    return in.code == Code::index || in.code == Code::load_at || in.code == Code::call;
+  };
+  if (k.code.size() > most_following || std::any_of(k.code.begin(), k.code.end(), excluded))
+    return std::nullopt;
+  GemmEpilogue e{loop.loop->kernel, found.product, {}, true};
+  for (std::size_t a = 0; a < k.args.size(); a++) {
+    const auto walk = [&](int dim) {
+      return dim < 0 ? 0
+                     : loop.item->args[a].strides[static_cast<std::size_t>(dim)] *
+                           static_cast<std::int64_t>(itemsize(k.args[a].type));
+    };
+    const auto [batch, row, column] = found.dimensions;
+    e.args.push_back({walk(batch), walk(row), walk(column)});
   }
   return e;
 }
@@ -164,10 +191,12 @@ class WorkCompiler {
     std::variant<std::monostate, LoopNest, GemmSpec, SequenceSpec> code = {};  // none: it runs as it did
     std::vector<Ref> args = {};             // of a product's function, of a sequence
     std::vector<std::size_t> members = {};  // the works that it is made of
+    LoopOverProduct over = {};              // of one that follows a product without code, members[0]
     bool apart = false;
     bool has_code() const { return !std::holds_alternative<std::monostate>(code); }
+    bool follows() const { return members.size() > 1 && std::holds_alternative<LoopNest>(code); }
     bool is_kernel() const {
-      return std::holds_alternative<LoopNest>(code) || std::holds_alternative<GemmSpec>(code);
+      return (std::holds_alternative<LoopNest>(code) && !follows()) || std::holds_alternative<GemmSpec>(code);
     }
   };
 
@@ -191,7 +220,8 @@ class WorkCompiler {
       const auto [it, fresh] = choices.try_emplace(key_of(spec));
       if (fresh) to.compile_ns_ += compile_cost_ns(spec);
       for (const std::size_t m : p.members)
-        it->second.interpreted_ns += std::max(1.0, works_.all()[m].units.cost_ns);
+        if (!p.follows() || works_.all()[m].loop)
+          it->second.interpreted_ns += std::max(1.0, works_.all()[m].units.cost_ns);
       coded.emplace_back(std::move(spec), &it->second);
     }
     std::vector<bool> worth(pieces_.size(), false);
@@ -214,7 +244,12 @@ class WorkCompiler {
     const double cost = p.work.units.cost_ns;
     const bool flush_denormals = p.work.units.flush_denormals;
     p.work.least_units = 1;
-    if (auto* const nest = std::get_if<LoopNest>(&p.code)) {
+    if (p.follows()) {
+      const GemmPlan& product = *p.work.gemm;
+      p.work.units =
+          task_of(to.followed_.emplace_back(&product, std::move(std::get<LoopNest>(p.code)), p.over, code), 0,
+                  product.units(), cost);
+    } else if (auto* const nest = std::get_if<LoopNest>(&p.code)) {
       p.work.grain = nest->grain();
       p.work.units = all_units(to.loops_.emplace_back(CompiledWork::UnitLoop{std::move(*nest), code}));
     } else if (const auto* const gemm = std::get_if<GemmSpec>(&p.code))
@@ -262,22 +297,34 @@ class WorkCompiler {
     for (std::size_t k = 0; k < pieces_.size(); k++) {
       Candidate& p = pieces_[k];
       auto* const g = std::get_if<GemmSpec>(&p.code);
-      if (!g || p.apart) continue;
+      const bool large = p.work.gemm && !g && p.work.gemm->takes_what_follows();
+      if (p.apart || !(g || large)) continue;
       const MemoryRange c = p.work.writes[0];
       const std::size_t end = std::min(pieces_.size(), k + 1 + most_between);
       std::size_t j = k + 1;
       while (j < end && (gone[j] || !touches(pieces_[j].work, c))) j++;
       if (j == end || pieces_[j].apart || !std::holds_alternative<LoopNest>(pieces_[j].code)) continue;
       const Work& loop = pieces_[j].work;
-      auto epilogue = epilogue_of(loop, *g, p.args[2], c);
-      bool early = epilogue && loop.units.flush_denormals == p.work.units.flush_denormals &&
+      const auto found = over_product(loop, large ? p.work.gemm->shape() : *g, p.work.gemm->item().c, c);
+      auto epilogue = found && g ? epilogue_of(loop, *found) : std::nullopt;
+      // What takes longer than the product is not cut as that is.
+      const bool joins = large ? loop.units.cost_ns <= p.work.units.cost_ns : epilogue.has_value();
+      bool early = found && joins && loop.units.flush_denormals == p.work.units.flush_denormals &&
                    !overlap(loop.writes, p.work.reads);
       for (std::size_t i = k + 1; early && i < j; i++) early = gone[i] || !conflict(loop, pieces_[i].work);
       if (!early) continue;
-      epilogue->keep = needed(c, j);
-      for (std::size_t a = 0; a < epilogue->args.size(); a++)
-        if (a != epilogue->product) p.args.push_back(loop.item->args[a].ref);
-      g->epilogue = std::move(epilogue);
+      if (large) {
+        p.code = LoopNest::of_dimensions(loop.loop->kernel, *loop.item);
+        p.over = *found;
+        // Apart from C rows are never neighbours, which code knows of those that are.
+        p.over.keep = needed(c, j) || p.work.gemm->shape().c_row == 1;
+        if (std::get<LoopNest>(pieces_[j].code).spec().streams) std::get<LoopNest>(p.code).stream();
+      } else {
+        epilogue->keep = needed(c, j);
+        for (std::size_t a = 0; a < epilogue->args.size(); a++)
+          if (a != epilogue->product) p.args.push_back(loop.item->args[a].ref);
+        g->epilogue = std::move(epilogue);
+      }
       p.work.units.cost_ns += loop.units.cost_ns;
       for (const MemoryRange& r : loop.reads)
         if (!overlap(r, c)) p.work.reads.push_back(r);

@@ -1,8 +1,10 @@
-// WorkList as generated code: small products take along what follows on their elements, where a whole program is small its kernels
+// WorkList as generated code: products take along what follows on their elements, where a whole program is small its kernels
 // become functions that run one after another without leaving the code, and large works over the same elements become passes.
 #pragma once
+#include <array>
 #include <deque>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "cpu/blocked_work.h"
@@ -14,6 +16,13 @@ namespace shardarray {
 /// Loops that touch at least so many bytes do not write into the caches what their program does not read again. Of the machine;
 /// returns the one before.
 std::int64_t set_cache_bytes(std::int64_t bytes);
+
+/// A loop over the elements of a product C.
+struct LoopOverProduct {
+  std::size_t product = 0;        ///< the argument that is C
+  std::array<int, 3> dimensions;  ///< of the loop's domain: C's batch, rows, columns; -1: one point
+  bool keep = true;               ///< somebody else reads C
+};
 
 class CompiledWork {
  public:
@@ -47,6 +56,20 @@ class CompiledWork {
     MachineCode code;
     void run(void* const* bases, std::int64_t begin, std::int64_t end) const;
   };
+  /// A product by the own kernel and the loop over its elements, which runs on each part while that is in a cache.
+  struct FollowedProduct final : AfterProduct {
+    const GemmPlan* product;
+    LoopNest nest;
+    LoopOverProduct loop;
+    MachineCode code;
+    FollowedProduct(const GemmPlan* p, LoopNest n, const LoopOverProduct& l, MachineCode c)
+        : AfterProduct(l.keep), product(p), nest(std::move(n)), loop(l), code(std::move(c)) {}
+    void run(void* const* bases, std::int64_t begin, std::int64_t end) const {
+      product->run(bases, begin, end, *this);
+    }
+    void run_part(void* const* bases, std::int64_t batch, std::int64_t i, std::int64_t rows, std::int64_t j,
+                  std::int64_t columns, const PartOfC::Place& place) const override;
+  };
   /// One function for all, of one unit. Its bases are the addresses `args`, so that equal parts of a program have one code; the
   /// program's own where there are none.
   struct Sequence {
@@ -60,6 +83,7 @@ class CompiledWork {
   CompiledWork() = default;
   std::deque<UnitLoop> loops_;
   std::deque<Product> products_;
+  std::deque<FollowedProduct> followed_;
   std::deque<Sequence> sequences_;
   std::deque<BlockedWork> blocked_;
   std::vector<Work> all_;

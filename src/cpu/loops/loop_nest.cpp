@@ -62,6 +62,17 @@ void put_kernel(const Kernel& k, std::vector<std::uint64_t>& words) {
 }
 
 LoopNest::LoopNest(std::shared_ptr<const Kernel> kernel, const Loop::Item& item, LoopMode mode) {
+  fill(std::move(kernel), item, mode);
+}
+
+LoopNest LoopNest::of_dimensions(std::shared_ptr<const Kernel> kernel, const Loop::Item& item) {
+  LoopNest r;
+  r.joins_ = false;
+  r.fill(std::move(kernel), item, LoopMode::columns);
+  return r;
+}
+
+void LoopNest::fill(std::shared_ptr<const Kernel> kernel, const Loop::Item& item, LoopMode mode) {
   spec_.kernel = std::move(kernel);
   collect(item);
   if (!has_points_) return;
@@ -97,15 +108,16 @@ void LoopNest::collect(const Loop::Item& item) {
 }
 
 void LoopNest::add_dimension(std::vector<Axis>& axes, const Loop::Item& item, int d) const {
-  Axis a{item.extents[d], {}};
+  Axis a{item.extents[d], {}, d};
   for (const Access& x : accesses_) a.strides.push_back(x.strides[d]);
-  append_axis<&Axis::strides>(axes, std::move(a));
+  if (joins_) append_axis<&Axis::strides>(axes, std::move(a));
+  else if (a.extent > 1) axes.push_back(std::move(a));
 }
 
 /// Outer dimensions with `second` and `last` behind the others (-1: none), then the inner ones.
 LoopNest::AxisOrder LoopNest::ordered_axes(const Loop::Item& item, int last, int second) const {
   const Kernel& k = *spec_.kernel;
-  const Axis one_point{1, std::vector<std::int64_t>(accesses_.size(), 0)};
+  const Axis one_point{1, std::vector<std::int64_t>(accesses_.size(), 0), -1};
   std::vector<Axis> axes, inner;
   for (int d = 0; d < k.outer; d++)
     if (d != last && d != second) add_dimension(axes, item, d);
@@ -277,6 +289,38 @@ void LoopNest::run(LoopNestFunction f, void* const* bases, std::int64_t begin, s
     f(args.data(), numbers_.data(), box);
     u += n;
   }
+}
+
+void LoopNest::run_box(LoopNestFunction f, void* const* bases, const std::int64_t* box,
+                       const Elsewhere* elsewhere) const {
+  ArgumentAddresses args(bases, refs_);
+  std::int64_t axes[2 * LoopPlan::max_rank];
+  for (std::size_t a = 0; a < axes_.size(); a++) {
+    const int d = axes_[a].dimension;
+    axes[2 * a] = d < 0 ? 0 : box[2 * d];
+    axes[2 * a + 1] = d < 0 ? 1 : box[2 * d + 1];
+  }
+  if (elsewhere == nullptr) return f(args.data(), numbers_.data(), axes);
+  constexpr std::size_t few = 256;
+  std::int64_t on_stack[few];
+  std::vector<std::int64_t> on_heap(numbers_.size() > few ? numbers_.size() : 0);
+  std::int64_t* const numbers = on_heap.empty() ? on_stack : on_heap.data();
+  std::copy(numbers_.begin(), numbers_.end(), numbers);
+  for (std::size_t a = 0; a < accesses_.size(); a++) {
+    const Instr& in = spec_.kernel->code[static_cast<std::size_t>(accesses_[a].instr)];
+    if (in.code != Code::load || in.imm != elsewhere->argument) continue;
+    std::int64_t* const strides = numbers + LoopNestNumbers::access(spec_.rank(), static_cast<int>(a));
+    std::int64_t first = 0;
+    for (std::size_t x = 0; x < axes_.size(); x++) {
+      if (axes_[x].dimension == elsewhere->dimension)
+        strides[x] = elsewhere->stride * element_step(*spec_.kernel, in);
+      first += axes[2 * x] * strides[x];
+    }
+    // Where point 0 would be.
+    args.set(elsewhere->argument, reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(elsewhere->at) -
+                                                          static_cast<std::uintptr_t>(first)));
+  }
+  f(args.data(), numbers, axes);
 }
 
 }  // namespace shardarray

@@ -80,6 +80,8 @@ class LoopNest {
 
   LoopNest(std::shared_ptr<const Kernel> kernel, const Loop::Item& item);
   LoopNest(std::shared_ptr<const Kernel> kernel, const Loop::Item& item, LoopMode mode);
+  /// Of a kernel that reduces nothing: its axes are dimensions of the domain, so that boxes of these can be run.
+  static LoopNest of_dimensions(std::shared_ptr<const Kernel> kernel, const Loop::Item& item);
 
   const LoopNestSpec& spec() const { return spec_; }
   /// Whether there is anything to compile: an item without points stays with the interpreter.
@@ -90,6 +92,16 @@ class LoopNest {
   std::int64_t grain() const { return axes_.size() == 1 && spec_.fixed.empty() ? grain_ : 0; }
   double cost_ns() const { return cost_ns_; }
   void run(LoopNestFunction f, void* const* bases, std::int64_t begin, std::int64_t end) const;
+  /// Runs points [box[2 d], box[2 d + 1]) along dimension d; of_dimensions() made it. An argument that is read may stand elsewhere:
+  /// the box's first point at `at`, steps along `dimension` of so many elements; along the others they are as ever.
+  struct Elsewhere {
+    std::size_t argument;
+    const void* at;
+    int dimension;
+    std::int64_t stride;
+  };
+  void run_box(LoopNestFunction f, void* const* bases, const std::int64_t* box,
+               const Elsewhere* elsewhere = nullptr) const;
   /// What the function is given for all points: where domain point 0 of every argument is, and the numbers.
   const std::vector<Ref>& refs() const { return refs_; }
   const std::vector<std::int64_t>& numbers() const { return numbers_; }
@@ -106,11 +118,14 @@ class LoopNest {
   struct Axis {
     std::int64_t extent;
     std::vector<std::int64_t> strides;  // by access
+    int dimension;                      // of the domain; of several that are one axis, the last
   };
   struct AxisOrder {
     std::vector<Axis> axes;
     std::int32_t outer;  // so many of them are; the others are inner ones
   };
+  LoopNest() = default;
+  void fill(std::shared_ptr<const Kernel> kernel, const Loop::Item& item, LoopMode mode);
   void collect(const Loop::Item& item);
   void order_axes(LoopMode mode, const Loop::Item& item);
   void describe_axes();
@@ -126,7 +141,7 @@ class LoopNest {
   std::vector<Axis> axes_;
   std::vector<std::int64_t> numbers_;
   std::vector<Ref> refs_;  // by argument
-  bool has_points_ = true;
+  bool has_points_ = true, joins_ = true;
   int points_ = 0;          // axes before it are taken one point at a time
   int split_ = 0;           // the axis that units cut; all others are whole
   std::int64_t grain_ = 1;  // points of the cut axis in a unit

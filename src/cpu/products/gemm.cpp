@@ -92,9 +92,8 @@ const TableGemmTable& table_gemm() {
 
 GemmPlan::GemmPlan(const Gemm& gemm, const Gemm::Item& item) : dtype_(gemm.in), item_(item) {
   const auto use = [&]<class T>(T) {
-    run_ = [](const GemmPlan& p, void* const* bases, std::int64_t begin, std::int64_t end) {
-      p.run_units<T>(bases, begin, end);
-    };
+    run_ = [](const GemmPlan& p, void* const* bases, std::int64_t begin, std::int64_t end,
+              const AfterProduct* then) { p.run_units<T>(bases, begin, end, then); };
   };
   switch (dtype_) {
     case DType::bool_: use(bool{}); break;
@@ -201,13 +200,21 @@ std::optional<GemmSpec> GemmPlan::spec() const {
   if (way_ != Way::own || g.batch == 0 || work > small_work || g.k * std::max(g.m, g.n) > most_elements ||
       !fused)
     return std::nullopt;
+  return shape();
+}
+
+GemmSpec GemmPlan::shape() const {
+  const Gemm::Item& g = item_;
   const Strides s(g);
   return GemmSpec{dtype_,     g.batch, g.m,     g.n,        g.k,   s.a_row, s.a_col,
                   g.stride_a, s.b_row, s.b_col, g.stride_b, g.ldc, 1,       g.stride_c};
 }
 
-void GemmPlan::run(void* const* bases, std::int64_t begin, std::int64_t end) const {
-  run_(*this, bases, begin, end);
+bool GemmPlan::takes_what_follows() const {
+  constexpr std::int64_t least_bytes = 64 << 10;
+  const Gemm::Item& g = item_;
+  return way_ == Way::own && is_floating(dtype_) &&
+         g.batch * g.m * g.n * static_cast<std::int64_t>(itemsize(dtype_)) >= least_bytes;
 }
 
 /// Whole products by the own kernel: a training step has many that take less than 100 ns.
@@ -235,13 +242,15 @@ template <class T> void GemmPlan::run_whole(void* const* bases, std::int64_t beg
   }
 }
 
-template <class T> void GemmPlan::run_units(void* const* bases, std::int64_t begin, std::int64_t end) const {
+template <class T>
+void GemmPlan::run_units(void* const* bases, std::int64_t begin, std::int64_t end,
+                         const AfterProduct* then) const {
   if constexpr (std::is_floating_point_v<T>) {
-    if (way_ == Way::own && panels_ == 1) return run_whole<T>(bases, begin, end);
+    if (way_ == Way::own && panels_ == 1 && then == nullptr) return run_whole<T>(bases, begin, end);
   }
   for (std::int64_t u = begin; u < end; u++) {
     if constexpr (std::is_floating_point_v<T>) {
-      panel<T>(bases, u / panels_, u % panels_);
+      panel<T>(bases, u / panels_, u % panels_, then);
     } else {
       run_integer<T>(bases, u);
     }
@@ -264,7 +273,9 @@ template <class T> void GemmPlan::run_integer(void* const* bases, std::int64_t b
   }
 }
 
-template <class T> void GemmPlan::panel(void* const* bases, std::int64_t batch, std::int64_t index) const {
+template <class T>
+void GemmPlan::panel(void* const* bases, std::int64_t batch, std::int64_t index,
+                     const AfterProduct* then) const {
   const Gemm::Item& g = item_;
   const Strides strides(g);  // no structured binding: clang 14 captures none
   const std::int64_t a_row = strides.a_row, a_col = strides.a_col, b_row = strides.b_row,
@@ -300,7 +311,21 @@ template <class T> void GemmPlan::panel(void* const* bases, std::int64_t batch, 
     return;
   }
   if (way_ == Way::own) {
-    const OwnGemm<T> s = {m, n, g.k, a, a_row, a_col, b, b_row, b_col, c, g.ldc, one_chain_};
+    struct Parts {
+      const AfterProduct* then;
+      void* const* bases;
+      std::int64_t batch, i, j;
+    } const parts{then, bases, batch, i, j};
+    OwnGemm<T> s = {m, n, g.k, a, a_row, a_col, b, b_row, b_col, c, g.ldc, one_chain_};
+    if (then != nullptr) {
+      s.part.take = [](const void* object, std::int64_t row, std::int64_t rows, std::int64_t column,
+                       std::int64_t columns, const PartOfC::Place& place) {
+        const Parts& p = *static_cast<const Parts*>(object);
+        p.then->run_part(p.bases, p.batch, p.i + row, rows, p.j + column, columns, place);
+      };
+      s.part.object = &parts;
+      s.part.keep = then->keeps();
+    }
     if constexpr (single) own_gemm().f32(s);
     else own_gemm().f64(s);
     return;

@@ -11,17 +11,44 @@
 
 namespace shardarray {
 
+/// What follows on the elements of a product.
+class AfterProduct {
+ public:
+  /// `keep`: others read C too; else it need not be written.
+  explicit AfterProduct(bool keep) : keep_(keep) {}
+  /// Rows [i, i + rows), columns [j, j + columns) of one entry of the batch are whole.
+  virtual void run_part(void* const* bases, std::int64_t batch, std::int64_t i, std::int64_t rows,
+                        std::int64_t j, std::int64_t columns, const PartOfC::Place& place) const = 0;
+  bool keeps() const { return keep_; }
+
+ protected:
+  ~AfterProduct() = default;
+
+ private:
+  bool keep_;
+};
+
 /// One item of a Gemm step. Its units are panels of one batch entry each; their sizes follow from the shape and
 /// from what multiplies it, never from the number of workers: some BLAS kernels round differently where rows are cut.
 class GemmPlan {
  public:
   /// Opens the BLAS when the item wants it. Throws CompileError for a dtype without a kernel.
   GemmPlan(const Gemm& gemm, const Gemm::Item& item);
-  void run(void* const* bases, std::int64_t begin, std::int64_t end) const;
+  void run(void* const* bases, std::int64_t begin, std::int64_t end) const {
+    run_(*this, bases, begin, end, nullptr);
+  }
+  /// The same with `then` on each part of C, while that is in a cache.
+  void run(void* const* bases, std::int64_t begin, std::int64_t end, const AfterProduct& then) const {
+    run_(*this, bases, begin, end, &then);
+  }
+  /// Whether it gains by that: no library makes it, and C is too large to stay in a first cache.
+  bool takes_what_follows() const;
   std::int64_t units() const { return item_.batch * panels_; }
   double cost_ns() const { return cost_ns_; }
   /// The item as generated code, where that has the bits of this plan and is worth it.
   std::optional<GemmSpec> spec() const;
+  /// Its numbers.
+  GemmSpec shape() const;
   const Gemm::Item& item() const { return item_; }
 
  private:
@@ -29,10 +56,12 @@ class GemmPlan {
   template <class T> bool fits_blas() const;
   void choose_way(bool fixed_order);
   void choose_panels();
-  template <class T> void panel(void* const* bases, std::int64_t batch, std::int64_t index) const;
+  template <class T>
+  void panel(void* const* bases, std::int64_t batch, std::int64_t index, const AfterProduct* then) const;
   template <class T> void run_integer(void* const* bases, std::int64_t batch) const;
   template <class T> void run_whole(void* const* bases, std::int64_t begin, std::int64_t end) const;
-  template <class T> void run_units(void* const* bases, std::int64_t begin, std::int64_t end) const;
+  template <class T>
+  void run_units(void* const* bases, std::int64_t begin, std::int64_t end, const AfterProduct* then) const;
 
   DType dtype_;
   bool one_chain_ = true;
@@ -42,7 +71,8 @@ class GemmPlan {
   std::int64_t panels_ = 1;  // per batch entry
   double cost_ns_ = 0;
   Blas blas_;
-  void (*run_)(const GemmPlan& plan, void* const* bases, std::int64_t begin, std::int64_t end) = nullptr;
+  void (*run_)(const GemmPlan& plan, void* const* bases, std::int64_t begin, std::int64_t end,
+               const AfterProduct* then) = nullptr;
 };
 
 }  // namespace shardarray

@@ -9,6 +9,19 @@
 
 namespace shardarray {
 
+/// What takes each part of C as soon as it is whole: rows [i, i + rows), columns [j, j + columns). All parts together are C.
+struct PartOfC {
+  /// Where a part stands: in C, or apart from it, its first element at `at`, one row so many elements behind the other.
+  struct Place {
+    const void* at = nullptr;  ///< null: in C
+    std::int64_t row = 0;
+  };
+  void (*take)(const void* object, std::int64_t i, std::int64_t rows, std::int64_t j, std::int64_t columns,
+               const Place& place) = nullptr;
+  const void* object = nullptr;
+  bool keep = true;  ///< else C need not be written
+};
+
 /// C[i, j] = sum over p of A[i, p] B[p, j]. Strides in elements; C's columns are contiguous, and so are B's columns or its rows
 /// (b_col or b_row is 1). All sizes >= 1.
 template <class T> struct OwnGemm {
@@ -20,6 +33,7 @@ template <class T> struct OwnGemm {
   T* c;
   std::int64_t c_row;
   bool one_chain = true;  ///< else no order is asked for
+  PartOfC part = {};
 };
 
 struct OwnGemmTable {
