@@ -482,7 +482,8 @@ Array clip_fn::operator()(const Array& x, const Array& lo, const Array& hi, Wher
 Array clamp_fn::operator()(const Array& lo, const Array& x, const Array& hi, Where w) const {
   const Site site(w, "clamp");
   const WeakType t = api::weak_type_of(x, "clamp");
-  const Array low = api::cast(lo, t), high = api::cast(hi, t), value = minimum(maximum(x, low), high);
+  const Array low = api::cast(lo, t), high = api::cast(hi, t);
+  Array value = minimum(maximum(x, low), high);
   if (!is_floating(t.dtype)) return value;
   const Array of_low = where((low > x) & (low < high), low, stop_gradient(value));
   return primitive::with_slope_of(value, where((x > low) & (x < high), x, where(high < x, high, of_low)));
