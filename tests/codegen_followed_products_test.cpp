@@ -98,6 +98,18 @@ template <class F> std::vector<HostArray> hosts(CodegenMode mode, const F& f) {
   });
 }
 
+/// Compiled the product and what follows have the bits of the interpreter, which takes them one after the other.
+void check_bits(const Sizes& s, DType t, const Follower& f) {
+  const Operands o = draw(s, t);
+  const auto make = [&] { return followed(s, f, o); };
+  const auto apart = hosts(CodegenMode::off, make), together = hosts(CodegenMode::always, make);
+  for (std::size_t k = 0; k < apart.size(); k++) {
+    const std::string text = difference(together[k], apart[k], 0);
+    CHECK_MESSAGE(text.empty(), f.name << ", " << s.batch << " x " << s.m << " x " << s.k << " x " << s.n
+                                       << ", " << name(t) << ", result " << k << ": " << text);
+  }
+}
+
 }  // namespace
 
 TEST_CASE("codegen: a large product and what follows on its elements have the bits of both apart") {
@@ -112,16 +124,7 @@ TEST_CASE("codegen: a large product and what follows on its elements have the bi
                                     {2, 257, 31, 65, true, true}};
   for (const Sizes& s : sizes)
     for (const DType t : {float32, float64})
-      for (const Follower& f : followers()) {
-        const Operands o = draw(s, t);
-        const auto make = [&] { return followed(s, f, o); };
-        const auto apart = hosts(CodegenMode::off, make), together = hosts(CodegenMode::always, make);
-        for (std::size_t k = 0; k < apart.size(); k++) {
-          const std::string text = difference(together[k], apart[k], 0);
-          CHECK_MESSAGE(text.empty(), f.name << ", " << s.batch << " x " << s.m << " x " << s.k << " x "
-                                             << s.n << ", " << name(t) << ", result " << k << ": " << text);
-        }
-      }
+      for (const Follower& f : followers()) check_bits(s, t, f);
 }
 
 // Rows of one element are neighbours, which code knows: apart from C they would not be.
@@ -136,36 +139,17 @@ TEST_CASE("codegen: products of one column and what follows, by the own kernel")
                          {3, 1, 33, 9001},
                          {1, 20'000, 5, 1, true, true}})
     for (const DType t : {float32, float64})
-      for (const Follower& f : followers()) {
-        const Operands o = draw(s, t);
-        const auto make = [&] { return followed(s, f, o); };
-        const auto apart = hosts(CodegenMode::off, make), together = hosts(CodegenMode::always, make);
-        for (std::size_t k = 0; k < apart.size(); k++) {
-          const std::string text = difference(together[k], apart[k], 0);
-          CHECK_MESSAGE(text.empty(), f.name << ", " << s.batch << " x " << s.m << " x " << s.k << " x "
-                                             << s.n << ", " << name(t) << ", result " << k << ": " << text);
-        }
-      }
+      for (const Follower& f : followers()) check_bits(s, t, f);
 }
 
 TEST_CASE("codegen: results that go past the caches are those of a product and a loop apart") {
   struct FewBytes {
     std::int64_t before = set_cache_bytes(1);
     ~FewBytes() { set_cache_bytes(before); }
-  };
+  } const few;
   for (const Sizes& s :
        {Sizes{1, 260, 64, 96}, {1, 131, 40, 701}, {2, 259, 31, 65, true, true}})  // of no other case
-    for (const Follower& f : followers()) {
-      const Operands o = draw(s, float32);
-      const auto make = [&] { return followed(s, f, o); };
-      const auto apart = hosts(CodegenMode::off, make);
-      const FewBytes few;
-      const auto together = hosts(CodegenMode::always, make);
-      for (std::size_t k = 0; k < apart.size(); k++) {
-        const std::string text = difference(together[k], apart[k], 0);
-        CHECK_MESSAGE(text.empty(), f.name << ", result " << k << ": " << text);
-      }
-    }
+    for (const Follower& f : followers()) check_bits(s, float32, f);
 }
 
 TEST_CASE("codegen: one work is a large product and the loop over its elements, where there is one") {

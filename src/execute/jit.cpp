@@ -267,18 +267,21 @@ void check_aliases(const JitEntry& e, const JitCall& call) {
 constexpr std::int64_t noticed_bytes = 4096;
 
 // Argument k was given up in vain: by std::move, or by an option.
-void notice_donation(const JitEntry& e, const JitCall& call, const DonationVerdict& planned,
+void notice_donation(const JitEntry& e, const JitCall& call, const LoadedProgram& p,
                      const LaunchVerdict& verdict, std::size_t k) {
+  const DonationVerdict& planned = p.compiled.donations[k];
   const Type& t = type_of(call.leaves[k]);
   if (bytes_of(t.shape, t.dtype) <= noticed_bytes) return;
   const auto placed = [&] { return value_of(call.leaves[k])->committed; };  // else it is no loss
   if (!verdict.other_owner && (planned.reused || !placed())) return;
   const DonationNotice n(e.function, k, call.where);
   if (!is_news(n)) return;
+  const char* const kept =
+      verdict.other_owner ? keeps_its_memory(*value_of(call.leaves[k]), p.share_replicas) : nullptr;
   const std::string text = detail::with_place(
       fmt::format("{}: donated argument {} {} not reused: {}", e.function,
                   k < e.paths.size() ? e.paths[k] : "?", to_string(t),
-                  verdict.kept          ? verdict.kept
+                  kept                  ? kept
                   : verdict.other_owner ? "another handle owns it. Let that one go before the call: y = "
                                           "device_put(x, s) shares memory with x where x lies there, y = "
                                           "device_put(std::move(x), s) leaves no x"
@@ -303,7 +306,7 @@ void settle_donations(const JitEntry& e, const JitCall& call, const LoadedProgra
   for (std::size_t k = 0; k < call.leaves.size(); k++) {
     if (!call.moved[k] && !call.dies[k]) continue;
     if (call.moved[k]) *call.moved[k] = e.tombstones[k];
-    if (!verdicts[k].reused) notice_donation(e, call, p.compiled.donations[k], verdicts[k], k);
+    if (!verdicts[k].reused) notice_donation(e, call, p, verdicts[k], k);
     if (call.moved[k]) continue;
     if (verdicts[k].reused) give_away(call.leaves[k].node(), e.function);
   }

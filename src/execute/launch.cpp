@@ -160,8 +160,7 @@ void take_inputs(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, Wor
     const bool same_order = v.layout->order() == p.order || v.layout->order()->sorted() == p.order->sorted();
     const bool same_sharing = v.shared == p.share_replicas, aliased = p.aliased[k];
     const bool owned = verdicts && aliased && leaves[k].sole_owner && same_sharing && take_over(leaves[k]);
-    if (verdicts && aliased)
-      (*verdicts)[k] = {owned, !owned, owned ? nullptr : keeps_its_memory(v, p.share_replicas)};
+    if (verdicts && aliased) (*verdicts)[k] = {owned, !owned, false};
     if (!same_order || !same_sharing) convert_buffers(p, k, v, same_order, w.made[k]);
     if (aliased && !owned) {
       Buffers copies;

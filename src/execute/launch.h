@@ -65,12 +65,10 @@ struct LaunchLeaf {
 /// What became of one leaf's donation at a launch.
 struct LaunchVerdict {
   bool reused = false, other_owner = false;
-  const char* kept =
-      nullptr;  ///< why the memory of a value that nobody else has stays as it is; null: somebody has it
   bool lost = false;  ///< reused by a run that failed: it may be overwritten
 };
 
-/// LaunchVerdict::kept, of a program that shares replicas so.
+/// Why a program that shares replicas so leaves the memory of a value as it is, whoever has that; null: somebody else may have it.
 const char* keeps_its_memory(const Value& v, bool share_replicas);
 
 /// Where a computation runs and how its leaves enter. `names` are for messages.
