@@ -356,4 +356,61 @@ TEST_CASE("in place: a loop in a loop copies nothing onto itself") {
   CHECK(p.program().peak_bytes[0] < 2 * 1600 + 1024);
 }
 
+// Wherever the result lies. The reference's h is an argument, which nothing writes over.
+TEST_CASE("in place: a loop writes over the temporary value that ends in it") {
+  struct Row {
+    std::string name;
+    std::function<Arrays(const Array& h, const Array& w)> f;
+    int temporary = 0;  // tiles like that of the product h, beside arguments and results
+    bool cut = true;    // is tried by rows, too
+  };
+  const Row rows[] = {
+      {"bias and activation", [](auto& h, auto& w) { return Arrays{sa::relu(h + w[0])}; }},
+      {"a row at a time", [](auto& h, auto&) { return Arrays{sa::softmax(h, -1)}; }},
+      {"between products", [](auto& h, auto& w) { return Arrays{sa::matmul(sa::tanh(h), w)}; }, 1},
+      {"two results",
+       [](auto& h, auto&) {
+         return Arrays{sa::square(h), h + 1};
+       }},
+      {"a view",
+       [](auto& h, auto&) {
+         return Arrays{sa::square(h.reshape({32, 2, 64}))};
+       }},
+      {"a view, read twice",
+       [](auto& h, auto&) {
+         return Arrays{h.reshape({2, 32, 64}) * sa::exp(h.reshape({2, 32, 64}))};
+       },
+       0, false},
+      {"a row's sum behind its elements",
+       [](auto& h, auto&) {
+         const Array e = sa::exp(h);
+         return Arrays{e, h - sa::sum(e, 1, {.keepdims = true})};
+       }},
+      {"elements that go elsewhere", [](auto& h, auto&) { return Arrays{sa::square(sa::transpose(h))}; }, 1},
+      {"elements for two places", [](auto& h, auto&) { return Arrays{h + sa::flip(h, 0)}; }, 1, false},
+      {"smaller elements", [](auto& h, auto&) { return Arrays{sa::square(h).astype(sa::bfloat16)}; }, 1},
+      {"other rows",
+       [](auto& h, auto&) {
+         return Arrays{sa::take(h, sa::array(std::vector<int>{3, 1, 2}), 0) + 1};
+       },
+       1, false},
+  };
+  for (const bool cut : {false, true})
+    for (const Row& row : rows) {
+      if (cut && !row.cut) continue;
+      CAPTURE(cut);
+      CAPTURE(row.name);
+      const Array x = cut ? sa::device_put(numbers({64, 64}), on_xy(P("x"))) : numbers({64, 64}),
+                  w = numbers({64, 64}, sa::float32, 1) / 16;
+      const auto f = sa::jit([&](const Array& a, const Array& b) { return row.f(sa::matmul(a, b), b); });
+      const std::uint64_t tile = 64 * 64 * 4 / (cut ? 4 : 1);
+      CHECK(prepare(f, x, w).program().scratch_bytes[0] == row.temporary * tile);
+      const Array h = sa::matmul(x, w);
+      (void)h.to_vector<double>();
+      const Arrays got = f(x, w), want = row.f(h, w);
+      REQUIRE(got.size() == want.size());
+      for (std::size_t k = 0; k < got.size(); k++) CHECK(values(got[k]) == values(want[k]));
+    }
+}
+
 }  // namespace in_place_test

@@ -329,6 +329,56 @@ TEST_CASE("linalg: what is not finite reaches what depends on it, in float32 as 
   CHECK(seen > 400);
 }
 
+// By substitution, number by number: what multiplies nothing infinite stays finite, in every block of BLAS.
+TEST_CASE("linalg: triangles that are not finite give what substitution gives, for every side and dtype") {
+  int seen = 0;
+  for (const sa::DType t : {sa::float32, sa::float64, sa::complex64, sa::complex128})
+    for (const std::int64_t n : {1, 3, 5, 8, 33})
+      for (const std::int64_t k : {1, 5})
+        for (int form = 0; form < 16; form++) {
+          const la::TriangularSolveOptions o{.left_side = (form & 1) != 0,
+                                             .lower = (form & 2) != 0,
+                                             .transpose_a = (form & 4) != 0,
+                                             .unit_diagonal = (form & 8) != 0};
+          CAPTURE(sa::name(t));
+          CAPTURE(n);
+          CAPTURE(form);
+          // One element of A, then one of B.
+          for (const std::int64_t bad : {n - 1, n * n / 2, n * n + k * n / 2}) {
+            std::vector<double> a(static_cast<std::size_t>(n * n)), b(static_cast<std::size_t>(n * k), 1.0);
+            for (std::size_t e = 0; e < a.size(); e++) a[e] = static_cast<double>((e * 7 + e / 3) % 5) / 64;
+            for (std::int64_t i = 0; i < n; i++) a[static_cast<std::size_t>(i * n + i)] = 2;
+            (bad < n * n ? a[static_cast<std::size_t>(bad)] : b[static_cast<std::size_t>(bad - n * n)]) =
+                HUGE_VAL;
+            const sa::Shape sides = o.left_side ? sa::Shape{n, k} : sa::Shape{k, n};
+            const auto got = sa::isfinite(la::triangular_solve(sa::array(a, {n, n}).astype(t),
+                                                               sa::array(b, sides).astype(t), o))
+                                 .to_vector<bool>();
+            // op(A) X = B, or op(A)^T X^T = B^T
+            const bool turned = o.transpose_a == o.left_side, forward = o.lower != turned;
+            const auto of_a = [&](std::int64_t i, std::int64_t j) {
+              return a[static_cast<std::size_t>(turned ? j * n + i : i * n + j)];
+            };
+            const auto at = [&](std::int64_t i, std::int64_t side) {
+              return static_cast<std::size_t>(o.left_side ? i * k + side : side * n + i);
+            };
+            for (std::int64_t side = 0; side < k; side++)
+              for (std::int64_t s = 0; s < n; s++) {
+                const std::int64_t i = forward ? s : n - 1 - s;
+                double& x = b[at(i, side)];
+                for (std::int64_t r = 0; r < s; r++) {
+                  const std::int64_t j = forward ? r : n - 1 - r;
+                  x -= of_a(i, j) * b[at(j, side)];
+                }
+                if (!o.unit_diagonal) x /= of_a(i, i);
+                seen++;
+                CHECK(got[at(i, side)] == std::isfinite(x));
+              }
+          }
+        }
+  CHECK(seen > 10000);
+}
+
 TEST_CASE("linalg: workspaces that LAPACK cannot count are refused, whatever it answers") {
   const auto refuses = [](const auto& f) {
     const std::string text = sa::testing::message_of<sa::CompileError>([&] { sa::eval(f()); });

@@ -11,6 +11,7 @@
 #include "compile/addresses.h"
 #include "compile/in_place.h"
 #include "compile/index_map.h"
+#include "compile/largest.h"
 #include "compile/lay_in_result.h"
 #include "compile/scratch_plan.h"
 #include "shardarray/error.h"
@@ -36,7 +37,7 @@ class Planner {
     lay_in_others();
     place_within();
     peaks();
-    find_largest();
+    find_largest(p_, f_, at_, output_values_, temporary(), program_, out_);
   }
 
  private:
@@ -171,16 +172,22 @@ class Planner {
   bool same_places(const GroupKernel& k, const KernelAccess& read, const KernelAccess& written,
                    const Within* within) {
     if (read.indirect >= 0) return false;
+    const LocalValue &from = at_.value(at_.storage(read.value).geometry),
+                     &to = at_.value(at_.storage(written.value).geometry);
+    if (within == nullptr && read.map == written.map && from.layout == to.layout &&
+        from.type.shape == to.type.shape && from.windows == to.windows)
+      return true;
     const auto rank = static_cast<std::size_t>(k.kernel.outer + k.kernel.inner);
     const auto walk = [&](const KernelAccess& a, int p) {
       return tile_walk(a, at_.stored_tile(a.value, p), rank);
     };
     for (int p = 0; p < in_.order->size(); p++) {
-      TileWalk to = walk(written, p);
+      TileWalk written_walk = walk(written, p);
       if (within != nullptr)
-        to.origin += static_cast<std::int64_t>(within->places[at_.instance(written.value, p)].offset /
-                                               itemsize(at_.value(written.value).type.dtype));
-      if (walk(read, p) != to) return false;
+        written_walk.origin +=
+            static_cast<std::int64_t>(within->places[at_.instance(written.value, p)].offset /
+                                      itemsize(at_.value(written.value).type.dtype));
+      if (walk(read, p) != written_walk) return false;
     }
     return true;
   }
@@ -253,8 +260,8 @@ class Planner {
     }
   }
 
-  // What is gathered or put together last of all is made in what becomes of it: in results, and in temporary values where the
-  // busiest device then needs no more.
+  // What is gathered, put together or written over by a loop last of all is made in what becomes of it: in results, and in temporary
+  // values where the busiest device then needs no more.
   void lay_in_others() {
     lay_in_results(false);
     place_scratch();
@@ -282,29 +289,64 @@ class Planner {
   // Last ones first, so that it is known where a host lies.
   void lay_in_results(bool temporary) {
     for (int k = static_cast<int>(f_.groups.size()) - 1; k >= 0; k--) {
-      if (at(f_.groups, k).loop) continue;
-      const LocalStep& s = at(p_.steps, at(f_.groups, k).steps[0]);
-      if (s.out.size() != 1) continue;
-      const int host = at_.storage(s.out[0]).memory, root = root_of(host);
-      if (host < 0 || lives_.at(host).first != k || placed_.contains(root) == temporary) continue;
-      std::map<int, int> reads;  // memory -> how often
-      for (const int v : s.in) reads[at_.storage(v).memory]++;
-      PartPlaces places(s, g_, at_, align_);
-      for (std::size_t operand = 0; operand < s.in.size(); operand++) {
-        const int memory = at_.storage(s.in[operand]).memory;
-        if (memory < 0 || memory == host || reads[memory] > 1 || !ends_in(memory, k)) continue;
-        auto within = places.within(operand);
-        if (!within || !may_lie_within(*within, root)) continue;
-        const int first = lives_[within->memory].first;
-        for (int m = host;; m = hosts_.at(m)) {
-          lives_[m].first = std::min(lives_[m].first, first);
-          if (m == root) break;
-        }
-        hosts_[within->memory] = host;
-        placed_.insert(within->memory);
-        within_.push_back(std::move(*within));
+      const Group& group = at(f_.groups, k);
+      std::set<int> hosts;
+      for (const int v : group.roots) {
+        const int host = at_.storage(v).memory;
+        if (host >= 0 && lives_.at(host).first == k && placed_.contains(root_of(host)) != temporary)
+          hosts.insert(host);
+      }
+      for (const int host : hosts) {
+        if (group.loop) lay_operand_below(k, host);
+        else if (const LocalStep& s = at(p_.steps, group.steps[0]); s.out.size() == 1)
+          lay_parts_in(k, s, host);
       }
     }
+  }
+
+  // What is gathered or put together lies in the result.
+  void lay_parts_in(int group, const LocalStep& s, int host) {
+    std::map<int, int> reads;  // memory -> how often
+    for (const int v : s.in) reads[at_.storage(v).memory]++;
+    PartPlaces places(s, g_, at_, align_);
+    for (std::size_t operand = 0; operand < s.in.size(); operand++) {
+      const int memory = at_.storage(s.in[operand]).memory;
+      if (memory < 0 || memory == host || reads[memory] > 1 || !ends_in(memory, group)) continue;
+      if (auto within = places.within(operand)) lie_within(std::move(*within));
+    }
+  }
+
+  // A loop writes over one of the operands that end there.
+  void lay_operand_below(int group, int host) {
+    for (const KernelAccess& a : at(kernels_, group).args) {
+      const int memory = at_.storage(a.value).memory;
+      if (a.output || memory == host || !ends_in(memory, group)) continue;
+      if (!are_alike(memory, host) || !may_reuse(host, memory)) continue;
+      Within w{memory, host, {}};
+      for (std::size_t i = 0; i < at(at_.all(), memory).refs.size(); i++) w.places.push_back({i, 0});
+      if (lie_within(std::move(w))) return;
+    }
+  }
+
+  // Whether every device that has one has as much of the other.
+  bool are_alike(int memory, int other) {
+    const LocalValue &x = at_.value(memory), &y = at_.value(other);
+    const Memory &a = at(at_.all(), memory), &b = at(at_.all(), other);
+    return x.type.dtype == y.type.dtype && x.layout->order() == y.layout->order() && a.bytes == b.bytes &&
+           a.instances->of_position == b.instances->of_position;
+  }
+
+  bool lie_within(Within w) {
+    const int root = root_of(w.host), first = lives_[w.memory].first;
+    if (!may_lie_within(w, root)) return false;
+    for (int m = w.host;; m = hosts_.at(m)) {
+      lives_[m].first = std::min(lives_[m].first, first);
+      if (m == root) break;
+    }
+    hosts_[w.memory] = w.host;
+    placed_.insert(w.memory);
+    within_.push_back(std::move(w));
+    return true;
   }
 
   // In which memory of its own that one lies in the end.
@@ -396,48 +438,6 @@ class Planner {
     for (const Port& x : program_.inputs) add(x);
     for (const Port& x : program_.outputs)
       if (x.alias < 0) add(x);
-  }
-
-  // What the device that holds most has when its temporary values take most.
-  void find_largest() {
-    constexpr std::size_t kMost = 10;
-    const auto busiest =
-        static_cast<int>(std::ranges::max_element(program_.peak_bytes) - program_.peak_bytes.begin());
-    const auto add = [&](HeldMemory held, const std::vector<int>& devices,
-                         const std::vector<std::uint64_t>& bytes) {
-      for (std::size_t i = 0; i < devices.size(); i++)
-        if (devices[i] == busiest) held.bytes += bytes[i];
-      if (held.bytes > 0) out_.largest.push_back(held);
-    };
-    for (std::size_t k = 0; k < program_.inputs.size(); k++)
-      add({HeldMemory::Kind::argument, static_cast<int>(k), p_.inputs[k], 0}, program_.inputs[k].devices,
-          program_.inputs[k].bytes);
-    for (std::size_t k = 0; k < out_.program_output.size(); k++)
-      if (const int o = out_.program_output[k]; o >= 0 && at(program_.outputs, o).alias < 0)
-        add({HeldMemory::Kind::result, static_cast<int>(k), at(output_values_, o), 0},
-            at(program_.outputs, o).devices, at(program_.outputs, o).bytes);
-
-    std::vector<std::uint64_t> alive(f_.groups.size() + 1, 0);  // at first: what begins less what has ended
-    for (const auto& [m, life] : lives_)
-      if (is_temporary(m, life)) {
-        const Memory& memory = at(at_.all(), m);
-        for (std::size_t i = 0; i < memory.device.size(); i++)
-          if (memory.device[i] == busiest)
-            at(alive, life.first) += memory.bytes[i], at(alive, life.last + 1) -= memory.bytes[i];
-      }
-    std::partial_sum(alive.begin(), alive.end(), alive.begin());
-    const auto worst = static_cast<int>(std::ranges::max_element(alive) - alive.begin());
-    for (const auto& [m, life] : lives_) {
-      if (!is_temporary(m, life) || life.first > worst || life.last < worst) continue;
-      const Memory& memory = at(at_.all(), m);
-      const bool is_value = m < std::ssize(p_.values);
-      const int value =
-          is_value ? m : at(p_.steps, at(f_.groups, m - static_cast<int>(p_.values.size())).steps[0]).out[0];
-      add({is_value ? HeldMemory::Kind::temporary : HeldMemory::Kind::scratch, 0, value, 0}, memory.device,
-          memory.bytes);
-    }
-    std::ranges::stable_sort(out_.largest, std::greater<>(), &HeldMemory::bytes);
-    if (out_.largest.size() > kMost) out_.largest.resize(kMost);
   }
 
   const Partition& p_;

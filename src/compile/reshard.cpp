@@ -12,26 +12,31 @@
 namespace shardarray {
 namespace {
 
-// Visits every way to scatter `pieces` over the minor ends of the dimensions of `from` without empty tiles, until visit() says false.
-// Pieces that end up in one dimension keep their order. 4096 ways at most: beyond, each dimension takes all or nothing.
+using Dims = std::vector<AxisList>;
+
+// Visits every way to scatter `pieces` over the minor ends of the dimensions `from` without empty tiles, until visit() says false. Pieces
+// that end up in one dimension keep their order. 4096 ways at most: beyond, each dimension takes all or nothing.
 template <class Visit>
-void each_scatter(const Layout& from, const Shape& shape, const AxisList& reduced, const AxisList& pieces,
-                  const Visit& visit) {
-  const std::int64_t rank = from.rank();
+void each_scatter(const Dims& from, const Shape& shape, const AxisList& pieces, const Visit& visit) {
+  const auto rank = static_cast<std::int64_t>(from.size());
   std::int64_t ways = 1;
   for (std::size_t k = 0; k < pieces.size() && ways <= 4096; k++) ways *= rank;
   const bool each = ways <= 4096;
+  Dims dims;
   for (std::int64_t way = 0; way < (each ? ways : rank); way++) {
-    auto dims = from.dims();
+    dims = from;
     std::int64_t rest = way;
     for (SubAxis piece : pieces) {
-      dims[rest % rank].push_back(piece);
+      dims[static_cast<std::size_t>(rest % rank)].push_back(piece);
       if (each) rest /= rank;
     }
     bool filled = true;
-    for (int d = 0; d < rank; d++)
-      filled &= dims[d].size() == from.dims()[d].size() || product(dims[d]) <= shape[d];
-    if (filled && !visit(without_partial_sums(from, reduced, std::move(dims)))) return;
+    for (std::size_t d = 0; d < dims.size(); d++) {
+      if (dims[d].size() == from[d].size()) continue;
+      filled &= product(dims[d]) <= shape[d];
+      dims[d] = merged(dims[d]);
+    }
+    if (filled && !visit(dims)) return;
   }
 }
 
@@ -85,41 +90,47 @@ ReshardPath reshard(const Layout* from, const Layout* to, const Shape& shape, st
     return by_way_of(Layout::of(from->order(), from->dims()));
   if (!made_axes(*from, *to).empty() && !makes_summands(*from, *to, shape))
     return by_way_of(before_summands(*from, *to));
-  const auto cost = [&](const Layout* a, const Layout* b, std::int64_t held = 0) -> MoveCost {
-    const std::int64_t bytes = transfer_cost(*a, *b, shape, itemsize).bytes;
-    const bool takes_memory = bytes > 0 && model.has_peaks();  // where it comes from is held to its end
+  // Of a step that brings so many bytes; where it comes from is held to its end.
+  const auto cost = [&](std::int64_t bytes, const Dims& a, const Dims& b, std::int64_t held = 0) -> MoveCost {
     const auto all = [&] {
-      return add_sizes(held, add_sizes(tile_bytes(*a, shape, itemsize), tile_bytes(*b, shape, itemsize)));
+      return add_sizes(held, add_sizes(tile_bytes(a, shape, itemsize), tile_bytes(b, shape, itemsize)));
     };
-    return {model.transfer(bytes), takes_memory ? model.peak(all()) : 0};
+    return {model.transfer(bytes), bytes > 0 && model.has_peaks() ? model.peak(all()) : 0};
   };
-  ReshardPath best{{to}, cost(from, to)};
+  const auto moved = [&](const Dims& a) {  // by a step to the target in which nothing is added up
+    return cost(a == to->dims() ? 0 : most_missing(a, *to, shape) * itemsize, a, to->dims());
+  };
   const AxisList reduced = reduced_axes(*from, *to);
-  if (reduced.empty()) return best;
+  if (reduced.empty())
+    return {{to}, made_axes(*from, *to).empty() ? moved(from->dims()) : MoveCost{}};  // summands cost nothing
+  const TransferCost direct = transfer_cost(*from, *to, shape, itemsize);
+  ReshardPath best{{to}, cost(direct.bytes, from->dims(), to->dims())};
   const std::int64_t summands = product(reduced);
   // An exchange from partial sums is no step: the first path of real ones is taken.
-  bool replace = transfer_cost(*from, *to, shape, itemsize).kind == TransferKind::exchange;
+  bool replace = direct.kind == TransferKind::exchange;
   const auto consider_from = [&](const Layout* start) {
-    const std::int64_t bytes = tile_bytes(*start, shape, itemsize);
-    const double least = model.transfer(ceil_div(mul_sizes(summands - 1, bytes), summands));  // a scatter
+    const std::int64_t bytes = tile_bytes(*start, shape, itemsize),
+                       scattered = reduce_scatter_bytes(summands, bytes);
+    const double least = model.transfer(scattered);
     const std::int64_t held = start == from ? 0 : tile_bytes(*from, shape, itemsize);
-    const auto consider = [&](const Layout* middle) {
+    const auto consider = [&](const Dims& middle, std::int64_t added) {
       if (!replace && best.cost.all() <= least) return false;
-      ReshardPath path;
-      const Layout* there = from;
-      for (const Layout* next : {start, middle, to}) {
-        if (next == there) continue;
-        path.layouts.push_back(next);
-        path.cost += cost(there, next, there == start ? held : 0);
-        there = next;
+      const bool is_last = middle == to->dims();
+      if (is_last && start == from) return true;
+      MoveCost all = cost(added, start->dims(), middle, held);
+      if (!is_last) all += moved(middle);
+      if (all.all() < best.cost.all() || replace) {
+        best = {{}, all};
+        if (start != from) best.layouts.push_back(start);
+        best.layouts.push_back(without_partial_sums(*start, reduced, middle));
+        if (!is_last) best.layouts.push_back(to);
       }
-      if (path.layouts.size() == 1) return true;
-      if (path.cost.all() < best.cost.all() || replace) best = std::move(path);
       replace = false;
       return true;
     };
-    if (consider(without_partial_sums(*start, reduced, start->dims())))
-      each_scatter(*start, shape, reduced, scatter_pieces(reduced, *to), consider);
+    if (consider(start->dims(), all_reduce_bytes(summands, bytes)))
+      each_scatter(start->dims(), shape, scatter_pieces(reduced, *to),
+                   [&](const Dims& middle) { return consider(middle, scattered); });
   };
   const Layout* const cut = model.replicas_are_apart() ? cut_as(*to, *from, shape) : nullptr;
   if (cut != nullptr) consider_from(cut);

@@ -25,16 +25,23 @@ void check_rank(const char* function, const Layout& layout, const Shape& shape) 
 
 // most_missing() where all tiles are equal: either each position finds the same at home, or in some dimension the tiles of two
 // positions are cut by coordinates that have nothing to do with each other, so that one position finds nothing. None: neither is certain.
-std::optional<std::int64_t> missing_of_equal_tiles(const Layout& from, const Layout& to, const Shape& shape) {
+std::optional<std::int64_t> missing_of_equal_tiles(const std::vector<AxisList>& from, const Layout& to,
+                                                   const Shape& shape) {
   std::int64_t wanted = 1, there = 1;
   bool none_there = false;
-  for (int d = 0; d < to.rank(); d++) {
-    const std::int64_t tiles = to.tiles(d), held = from.tiles(d);
+  for (std::size_t d = 0; d < from.size(); d++) {
+    const AxisList &old = from[d], &cut = to.dims()[d];
+    const std::int64_t tiles = product(cut), held = product(old);
     if (shape[d] % tiles != 0 || shape[d] % held != 0) return std::nullopt;
     wanted *= shape[d] / tiles;
-    const CommonPrefix prefix = common_prefix(from.dims()[d], to.dims()[d]);
+    const std::int64_t shared = shape[d] / std::max(tiles, held);
+    if (old.empty() || cut.empty() || old == cut) {
+      there *= shared;
+      continue;
+    }
+    const CommonPrefix prefix = common_prefix(old, cut);
     if (prefix.rest_a.empty() || prefix.rest_b.empty()) {
-      there *= shape[d] / std::max(tiles, held);
+      there *= shared;
       continue;
     }
     // The first of these cuts by itself, at least down to where the second begins.
@@ -75,14 +82,16 @@ Box tile_of(const Layout& layout, const Shape& shape, int p) {
   return box;
 }
 
-std::vector<std::int64_t> tile_indices(const Layout& layout, int d) {
-  const int n = layout.order()->size();
+static std::vector<std::int64_t> tile_indices(const AxisList& dim, int n) {
   std::vector<std::int64_t> index(static_cast<std::size_t>(n), 0);
-  for (SubAxis a : layout.dims()[static_cast<std::size_t>(d)])
+  for (SubAxis a : dim)
     for (std::size_t p = 0, run = static_cast<std::size_t>(n / (a.pre * a.size)); p < index.size();)
       for (std::int64_t c = 0; c < a.size; c++)
         for (const std::size_t end = p + run; p < end; p++) index[p] = index[p] * a.size + c;
   return index;
+}
+std::vector<std::int64_t> tile_indices(const Layout& layout, int d) {
+  return tile_indices(layout.dims()[static_cast<std::size_t>(d)], layout.order()->size());
 }
 
 std::vector<Box> all_tiles(const Layout& layout, const Shape& shape) {
@@ -100,14 +109,15 @@ std::vector<Box> all_tiles(const Layout& layout, const Shape& shape) {
   return boxes;
 }
 
-std::vector<std::int64_t> missing_of_each(const Layout& from, const Layout& to, const Shape& shape) {
-  check_rank("missing_of_each", from, shape);
-  check_rank("missing_of_each", to, shape);
+static std::vector<std::int64_t> missing_of_each(const std::vector<AxisList>& from, const Layout& to,
+                                                 const Shape& shape) {
   const auto positions = static_cast<std::size_t>(to.order()->size());
   std::vector<std::int64_t> wanted(positions, 1), there(positions, 1);
   for (int d = 0; d < to.rank(); d++) {
-    const std::int64_t n = shape[d], tile = ceil_div(n, to.tiles(d)), held = ceil_div(n, from.tiles(d));
-    const std::vector<std::int64_t> index = tile_indices(to, d), source = tile_indices(from, d);
+    const AxisList& old = from[static_cast<std::size_t>(d)];
+    const std::int64_t n = shape[d], tile = ceil_div(n, to.tiles(d)), held = ceil_div(n, product(old));
+    const std::vector<std::int64_t> index = tile_indices(to, d),
+                                    source = tile_indices(old, to.order()->size());
     for (std::size_t p = 0; p < positions; p++) {
       const std::int64_t lo = std::min(n, index[p] * tile), hi = std::min(n, lo + tile);
       const std::int64_t first = std::min(n, source[p] * held), last = std::min(n, first + held);
@@ -117,6 +127,11 @@ std::vector<std::int64_t> missing_of_each(const Layout& from, const Layout& to, 
   }
   for (std::size_t p = 0; p < positions; p++) wanted[p] -= there[p];
   return wanted;
+}
+std::vector<std::int64_t> missing_of_each(const Layout& from, const Layout& to, const Shape& shape) {
+  check_rank("missing_of_each", from, shape);
+  check_rank("missing_of_each", to, shape);
+  return missing_of_each(from.dims(), to, shape);
 }
 
 bool lack_alike(const Layout& from, const Layout& to, const Shape& shape) {
@@ -128,15 +143,13 @@ bool lack_alike(const Layout& from, const Layout& to, const Shape& shape) {
   return true;
 }
 
-std::int64_t most_missing(const Layout& from, const Layout& to, const Shape& shape) {
-  check_rank("most_missing", from, shape);
+std::int64_t most_missing(const std::vector<AxisList>& from, const Layout& to, const Shape& shape) {
   check_rank("most_missing", to, shape);
-  const auto is_whole = [](const AxisList& axes) { return axes.empty(); };
-  if (std::all_of(to.dims().begin(), to.dims().end(), is_whole)) {  // who has the last tiles has least
-    std::int64_t least = 1;
-    for (int d = 0; d < to.rank(); d++) {
-      const std::int64_t n = shape[d], tile = ceil_div(n, from.tiles(d));
-      least *= n - std::min(n, (from.tiles(d) - 1) * tile);
+  if (std::ranges::all_of(to.dims(), [](const AxisList& axes) { return axes.empty(); })) {
+    std::int64_t least = 1;  // who has the last tiles has least
+    for (std::size_t d = 0; d < from.size(); d++) {
+      const std::int64_t n = shape[d], tiles = product(from[d]), tile = ceil_div(n, tiles);
+      least *= n - std::min(n, (tiles - 1) * tile);
     }
     return num_elements(shape) - least;
   }
@@ -151,8 +164,10 @@ Shape tile_shape(const Layout& layout, const Shape& shape) {
   return out;
 }
 
-std::int64_t tile_bytes(const Layout& layout, const Shape& shape, std::int64_t itemsize) {
-  return num_elements(tile_shape(layout, shape)) * itemsize;
+std::int64_t tile_bytes(const std::vector<AxisList>& dims, const Shape& shape, std::int64_t itemsize) {
+  std::int64_t n = 1;
+  for (std::size_t d = 0; d < dims.size(); d++) n *= ceil_div(shape[d], product(dims[d]));
+  return n * itemsize;
 }
 
 Instances instances_of(const Layout& layout, bool share_replicas) {

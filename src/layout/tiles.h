@@ -15,9 +15,15 @@ std::vector<Box> all_tiles(const Layout& layout, const Shape& shape);
 std::vector<std::int64_t> missing_of_each(const Layout& from, const Layout& to, const Shape& shape);
 /// Whether tiles are of one size and each position finds as much of its own at home as all others: seen from the lists of axes alone.
 bool lack_alike(const Layout& from, const Layout& to, const Shape& shape);
-/// The most of them.
-std::int64_t most_missing(const Layout& from, const Layout& to, const Shape& shape);
-/// Of the largest tile.
-std::int64_t tile_bytes(const Layout& layout, const Shape& shape, std::int64_t itemsize);
+/// The most of them. `from`: the dimensions of a layout.
+std::int64_t most_missing(const std::vector<AxisList>& from, const Layout& to, const Shape& shape);
+inline std::int64_t most_missing(const Layout& from, const Layout& to, const Shape& shape) {
+  return most_missing(from.dims(), to, shape);
+}
+/// Of the largest tile, and of that of a layout with these dimensions.
+std::int64_t tile_bytes(const std::vector<AxisList>& dims, const Shape& shape, std::int64_t itemsize);
+inline std::int64_t tile_bytes(const Layout& layout, const Shape& shape, std::int64_t itemsize) {
+  return tile_bytes(layout.dims(), shape, itemsize);
+}
 
 }  // namespace shardarray

@@ -108,6 +108,13 @@ const Layout* without_partial_sums(const Layout& layout, const AxisList& reduced
                     layout.reducer());
 }
 
+std::int64_t all_reduce_bytes(std::int64_t g, std::int64_t bytes) {
+  return ceil_div(mul_sizes(2 * (g - 1), bytes), g);
+}
+std::int64_t reduce_scatter_bytes(std::int64_t g, std::int64_t bytes) {
+  return ceil_div(mul_sizes(g - 1, bytes), g);
+}
+
 TransferCost transfer_cost(const Layout& from, const Layout& to, const Shape& shape, std::int64_t itemsize) {
   const AxisList reduced = reduced_axes(from, to);
   if (!made_axes(from, to).empty()) {
@@ -119,11 +126,11 @@ TransferCost transfer_cost(const Layout& from, const Layout& to, const Shape& sh
   }
   if (reduced.empty()) return movement(from, to, shape, itemsize);
   const std::int64_t g = product(reduced), bytes = tile_bytes(from, shape, itemsize);
-  const std::int64_t all_reduce = ceil_div(mul_sizes(2 * (g - 1), bytes), g);
+  const std::int64_t all_reduce = all_reduce_bytes(g, bytes);
   if (from.dims() == to.dims()) return {TransferKind::all_reduce, reduced, all_reduce};
   const Difference diff = difference(from, to);
   if (all_empty(diff.before) && sorted_merged(concatenated(diff.after)) == reduced)
-    return {TransferKind::reduce_scatter, reduced, ceil_div(mul_sizes(g - 1, bytes), g)};
+    return {TransferKind::reduce_scatter, reduced, reduce_scatter_bytes(g, bytes)};
   const TransferCost rest = movement(*without_partial_sums(from, reduced, from.dims()), to, shape, itemsize);
   return {TransferKind::exchange, cover(reduced, rest.axes), add_sizes(all_reduce, rest.bytes)};
 }
@@ -138,9 +145,9 @@ std::vector<std::int64_t> received_of_each(const Layout& from, const Layout& to,
     for (std::int64_t& n : each) n *= itemsize;
   } else if (kind != TransferKind::exchange) {
     if (lack_alike(from, from, shape)) return {};
-    const std::int64_t g = product(reduced), ways = kind == TransferKind::all_reduce ? 2 : 1;
-    for (const Box& held : all_tiles(from, shape))
-      each.push_back(ceil_div(mul_sizes(ways * (g - 1), held.elements() * itemsize), g));
+    const std::int64_t g = product(reduced);
+    const auto received = kind == TransferKind::all_reduce ? all_reduce_bytes : reduce_scatter_bytes;
+    for (const Box& held : all_tiles(from, shape)) each.push_back(received(g, held.elements() * itemsize));
   }
   return each;
 }

@@ -38,6 +38,9 @@ struct TransferCost {
 /// end of dimensions) is reduce_scatter; anything else from unreduced is not one step: kind exchange, with bytes of
 /// all_reduce plus those of the rest.
 TransferCost transfer_cost(const Layout& from, const Layout& to, const Shape& shape, std::int64_t itemsize);
+/// Of sums over g devices that hold `bytes` of summands each: what each device receives.
+std::int64_t all_reduce_bytes(std::int64_t g, std::int64_t bytes);
+std::int64_t reduce_scatter_bytes(std::int64_t g, std::int64_t bytes);
 
 /// What each position receives in that step, which is of this kind; empty: all the same.
 std::vector<std::int64_t> received_of_each(const Layout& from, const Layout& to, const Shape& shape,
