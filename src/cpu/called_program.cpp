@@ -10,11 +10,10 @@
 
 namespace shardarray {
 
-void CalledProgram::run_once(void* const* bases, std::int64_t run) const {
+void CalledProgram::run_once(void* const* bases, std::int64_t run, std::vector<void*>& mine) const {
   auto* const received =
       call_.program->transfers.empty() ? nullptr : static_cast<std::int64_t*>(bases[counters_]);
   RunReport report;
-  std::vector<void*> mine;
   item_.addresses(run, bases, mine);
   program_->run(mine, received != nullptr ? &report : nullptr);
   for (std::size_t t = 0; t < report.received.size(); t++)
@@ -22,7 +21,8 @@ void CalledProgram::run_once(void* const* bases, std::int64_t run) const {
 }
 
 void CalledProgram::run(void* const* bases, std::int64_t, std::int64_t) const {
-  for (std::int64_t run = 0; run < call_.trip; run++) run_once(bases, run);
+  std::vector<void*> mine;
+  for (std::int64_t run = 0; run < call_.trip; run++) run_once(bases, run, mine);
 }
 
 ChosenProgram::ChosenProgram(const ProgramChoice& choice, const ProgramChoice::Item& item,
@@ -38,7 +38,8 @@ void ChosenProgram::run(void* const* bases, std::int64_t, std::int64_t) const {
     throw InternalError(
         fmt::format("run: branch {} of {}. The index is clamped before the step. Please report this.", index,
                     branches_.size()));
-  branches_[static_cast<std::size_t>(index)].run_once(bases, 0);
+  std::vector<void*> mine;
+  branches_[static_cast<std::size_t>(index)].run_once(bases, 0, mine);
 }
 
 double ChosenProgram::cost_ns() const {
@@ -49,10 +50,11 @@ double ChosenProgram::cost_ns() const {
 
 void RepeatedProgram::run(void* const* bases, std::int64_t, std::int64_t) const {
   std::int64_t runs = 0;
+  std::vector<void*> of_condition, of_body;
   for (;; runs++) {
-    condition_.run_once(bases, runs);
+    condition_.run_once(bases, runs, of_condition);
     if (read_number<std::uint8_t>(address(bases, item_.answer)) == 0) break;
-    body_.run_once(bases, runs);
+    body_.run_once(bases, runs, of_body);
   }
   if (runs % 2 == 1) return;  // the last run wrote where the results are
   for (const ProgramLoop::Carry& c : item_.carries)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <memory>
+#include <vector>
 
 #include "cpu/executable.h"
 #include "runtime/program.h"
@@ -22,8 +23,8 @@ class CalledProgram {
         program_(call.part ? make_cpu_executable(call.part, *transport) : make_cpu_executable(call.program)) {
   }
   void run(void* const* bases, std::int64_t begin, std::int64_t end) const;
-  /// Run number `run` alone.
-  void run_once(void* const* bases, std::int64_t run) const;
+  /// Run number `run` alone. `mine`: room for its bases, kept from run to run.
+  void run_once(void* const* bases, std::int64_t run, std::vector<void*>& mine) const;
   std::int64_t units() const { return 1; }
   double cost_ns() const { return program_->cost_ns() * static_cast<double>(call_.trip); }
 

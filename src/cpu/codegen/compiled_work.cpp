@@ -229,9 +229,11 @@ class WorkCompiler {
     for (std::size_t k = 0; k < pieces_.size(); k++) {
       if (!pieces_[k].has_code()) continue;
       auto& [spec, choice] = coded[next++];
-      if (!choice->worth)
-        choice->worth =
-            runs * choice->interpreted_ns >= compile_cost_ns(spec) || code_is_at_hand(spec, tier_);
+      if (!choice->worth) {
+        const double cost = compile_cost_ns(spec);
+        choice->worth = runs * choice->interpreted_ns >= cost || code_is_at_hand(spec, tier_);
+        if (*choice->worth) to.worth_ns_ += cost;
+      }
       worth[k] = *choice->worth;
       to.kernels_ += worth[k];
       to.all_worth_ = to.all_worth_ && worth[k];

@@ -35,8 +35,9 @@ class CompiledWork {
   bool all_worth() const { return all_worth_; }
   /// Works that are worth it.
   std::size_t kernels() const { return kernels_; }
-  /// What compiling in the quick tier takes where all of it is new.
+  /// What compiling in the quick tier takes where all of it is new: of everything, and of those.
   double compile_ns() const { return compile_ns_; }
+  double worth_ns() const { return worth_ns_; }
   /// In an order that gives the same values. What has no code runs as it did.
   const std::vector<Work>& all() const { return all_; }
 
@@ -88,7 +89,7 @@ class CompiledWork {
   std::deque<BlockedWork> blocked_;
   std::vector<Work> all_;
   bool complete_ = true, all_worth_ = true;
-  double compile_ns_ = 0;
+  double compile_ns_ = 0, worth_ns_ = 0;
   std::size_t kernels_ = 0;
 };
 

@@ -1,5 +1,8 @@
 // What combines the elements of running reductions and scattered rows.
 #pragma once
+#include <cstdint>
+#include <cstring>
+
 #include "base/reducer.h"
 #include "runtime/scalar.h"
 
@@ -10,6 +13,17 @@ template <Reducer r, class T> T combined(T a, T b) {
   else if constexpr (r == Reducer::prod) return scalar::mul(a, b);
   else if constexpr (r == Reducer::max) return scalar::max(a, b);
   else return scalar::min(a, b);
+}
+
+/// to[k] = f(to[k], with[k]). Side by side: the compiler sees how many, and that none is written before all are read.
+template <class T, class F> void combine_each(T* to, const T* with, std::int64_t count, const F& f) {
+  constexpr std::int64_t few = 16;
+  for (; count >= few; count -= few, to += few, with += few) {
+    T both[few];
+    for (std::int64_t k = 0; k < few; k++) both[k] = f(to[k], with[k]);
+    std::memcpy(to, both, sizeof both);
+  }
+  for (std::int64_t k = 0; k < count; k++) to[k] = f(to[k], with[k]);
 }
 
 /// f.template operator()<r>() for the Reducer that a parameter of a library call holds: sum, prod, max or min.

@@ -8,14 +8,16 @@
 #include "cpu/library/combined.h"
 #include "cpu/library/library_call.h"
 #include "runtime/evaluate_instruction.h"
+#include "runtime/pool.h"
 
 namespace shardarray {
 namespace {
 
 constexpr std::int64_t column_block = 64;
-constexpr std::int64_t many_updates = 4096,
-                       row_parts = 4;  // each part of many updates' rows looks at all of their indices
-constexpr std::int64_t ahead = 8;  // updates: as far as rows are asked for, which stand anywhere in memory
+// Each part of many updates' rows looks at all of their indices, and its updates stand apart: no more than there are workers. However
+// many there are, a row is combined in the order of its updates.
+constexpr std::int64_t many_updates = 4096, most_parts = 4;
+constexpr std::int64_t ahead = 16;  // updates of a part: as far as rows are asked for, which stand anywhere
 
 std::int64_t read_index(DType t, const char* p) {
   switch (t) {
@@ -34,7 +36,7 @@ template <Reducer r, class T> struct Scatter {
   LibraryCall::Item item;
   DType index;
   T identity;
-  std::int64_t batch, rows, columns, updates;
+  std::int64_t batch, rows, columns, updates, row_parts;
 
   // Units: blocks of columns, part of the rows by part, table by table.
   std::int64_t blocks() const { return ceil_div(columns, column_block); }
@@ -67,9 +69,13 @@ template <Reducer r, class T> struct Scatter {
     const auto has = [&](std::int64_t row) { return row >= lo && row < hi; };
     const auto in_table = [&](std::int64_t row) { return out + (row - first_row) * columns; };
     std::vector<bool> met(static_cast<std::size_t>(hi - lo));  // rows: others are written once, at the end
+    const std::int64_t far = ahead * parts();                  // one of so many is of this part
     for (std::int64_t i = table * updates; i < end; i++) {
-      if (i + ahead < end)
-        if (const std::int64_t soon = row_of(i + ahead); has(soon)) ask_for(in_table(soon), count);
+      if (i + far < end)
+        if (const std::int64_t soon = row_of(i + far); has(soon)) {
+          ask_for(in_table(soon), count);
+          ask_for(values + (i + far) * columns, count);
+        }
       const std::int64_t row = row_of(i);
       if (!has(row)) continue;
       if (auto&& is_met = met[static_cast<std::size_t>(row - lo)]; !is_met) {
@@ -82,17 +88,9 @@ template <Reducer r, class T> struct Scatter {
     for (std::int64_t row = lo; row < hi; row++)
       if (!met[static_cast<std::size_t>(row - lo)]) std::fill_n(in_table(row), count, identity);
   }
-  // Side by side: the compiler sees how many, and that none is written before all are read.
   // A first update is combined with the identity, which nobody has written.
   template <bool first> void combine(T* to, const T* update, std::int64_t count) const {
-    constexpr std::int64_t few = 16;
-    const auto with = [&](std::int64_t c) { return combined<r>(first ? identity : to[c], update[c]); };
-    for (; count >= few; count -= few, to += few, update += few) {
-      T both[few];
-      for (std::int64_t c = 0; c < few; c++) both[c] = with(c);
-      std::memcpy(to, both, sizeof both);
-    }
-    for (std::int64_t c = 0; c < count; c++) to[c] = with(c);
+    combine_each(to, update, count, [&](T a, T b) { return combined<r>(first ? identity : a, b); });
   }
   static void ask_for(const T* row, std::int64_t count) {
     constexpr std::int64_t line = 64, most_lines = 8;
@@ -107,7 +105,14 @@ template <Reducer r, class T> LibraryPlan plan_of(const LibraryCall& call, const
   const Shape& table = item.out_shapes[0];
   const std::uint64_t bits = identity_bits(r, call.in_types[1]);
   const auto identity = read_number<T>(reinterpret_cast<const char*>(&bits));
-  Scatter<r, T> s{item, call.in_types[0], identity, table[0], table[1], table[2], item.in_shapes[0][1]};
+  Scatter<r, T> s{item,
+                  call.in_types[0],
+                  identity,
+                  table[0],
+                  table[1],
+                  table[2],
+                  item.in_shapes[0][1],
+                  std::min<std::int64_t>(most_parts, ThreadPool::instance().worker_count())};
   const std::int64_t units = s.units();
   const double cost =
       static_cast<double>(s.batch) * (static_cast<double>((s.rows + s.updates) * s.columns) * 0.5 +

@@ -83,10 +83,8 @@ void copy_bytes(char* to, const char* part, std::int64_t bytes) {
   std::memcpy(to, part, static_cast<std::size_t>(bytes));
 }
 template <Reducer r, class T> void combine_bytes(char* to, const char* part, std::int64_t bytes) {
-  auto* const x = reinterpret_cast<T*>(to);
-  const auto* const y = reinterpret_cast<const T*>(part);
-  for (std::int64_t k = 0; k < bytes / static_cast<std::int64_t>(sizeof(T)); k++)
-    x[k] = combined<r>(x[k], y[k]);
+  combine_each(reinterpret_cast<T*>(to), reinterpret_cast<const T*>(part),
+               bytes / static_cast<std::int64_t>(sizeof(T)), [](T a, T b) { return combined<r>(a, b); });
 }
 
 LibraryPlan copy_of(const Ref& to, const Ref& from, std::int64_t bytes) {
