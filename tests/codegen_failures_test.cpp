@@ -93,12 +93,14 @@ class FailingGenerator final : public CodeGenerator {
   std::vector<char> compile(std::span<const CodeSpec> specs, CodeTier tier) override {
     for (const CodeSpec& s : specs)
       if (broken && has_code(s, code_)) failure_();
+    if (tier == CodeTier::full) full += static_cast<int>(specs.size());
     return real_->compile(specs, tier);
   }
   std::shared_ptr<const LinkedCode> link(std::span<const char> object, std::size_t count) override {
     return real_->link(object, count);
   }
   std::atomic<bool> broken{true};
+  std::atomic<int> full{0};  ///< kernels compiled in the full tier
 
  private:
   std::unique_ptr<CodeGenerator> real_;
@@ -324,6 +326,20 @@ TEST_CASE("codegen: after 20 calls most of a long program's work is machine code
   for (int k = 0; k < 20; k++) f(a, x).block_until_ready();
   CHECK(interpreted_of(works, 0) < 0.25 * whole);  // its first and last pieces are others than the rest
   CHECK(interpreted_of(works, CompiledWork::endless_runs) == 0);
+}
+
+TEST_CASE("codegen: a hot kernel reaches the full tier though another is not worth code") {
+  if (!plugin()) return;
+  auto generator = std::make_unique<FailingGenerator>(Code::store, [] {});
+  generator->broken = false;
+  const std::atomic<int>& full = generator->full;
+  CodeStore store(std::move(generator), "");
+  const WithStore chosen(store);
+  const testing::WithCodegen on(CodegenMode::on);
+  const auto f = sa::jit([](const Array& v) { return sa::sum(v * v); });  // of blocks, then of their sums
+  const Array x = sa::ones({1 << 20});
+  for (int k = 0; k < 100 && full == 0; k++) CHECK(f(x).item<float>() == 1 << 20);
+  CHECK(full == 1);
 }
 
 TEST_CASE("codegen: a folder of kernels that others can change is reported and not used") {

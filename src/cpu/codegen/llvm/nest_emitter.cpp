@@ -259,7 +259,10 @@ void LoopNestEmitter::inner_stage_rows(int stage) {
     // What follows from reduced values and needs no inner loop.
     if (values_[static_cast<std::size_t>(v)].pending && !in_body(v) && level(v) < spec_.outer) emit_scalar(v);
   }
-  const int repeats = reduces ? lanes / width_ : 1;
+  int repeats = reduces ? lanes / width_ : 1;
+  // What may be combined in any order is, in as many vectors as hide how long one step takes to come.
+  constexpr int most_chains = 8, few_instructions = 8;
+  if (reduces && !in_order && last - first <= few_instructions) repeats = std::max(repeats, most_chains);
   open_lanes_rows(stage, repeats);
   const auto piece = [&](llvm::Value* before, llvm::Value* begin, llvm::Value* end) {
     // One that does not begin at lane 0 is worked on as if it began earlier.
