@@ -33,15 +33,12 @@ struct CacheFolder {  // an empty one while it lives
 std::string rule_by_cpuinfo() {
   std::ifstream file("/proc/cpuinfo");
   std::string vendor, flags;
-  int family = 0;
   for (std::string line; std::getline(file, line) && flags.empty();) {
     if (line.starts_with("vendor_id")) vendor = line.substr(line.find(": ") + 2);
-    if (line.starts_with("cpu family")) family = std::stoi(line.substr(line.find(": ") + 2));
     if (line.starts_with("flags")) flags = line + " ";
   }
   const auto has = [&](const char* flag) { return flags.find(std::string(" ") + flag + " ") != flags.npos; };
-  const bool in_one_turn = vendor == "GenuineIntel" || (vendor == "AuthenticAMD" && family >= 26);  // Zen 5
-  if (in_one_turn && has("avx512f") && has("avx512dq") && has("avx512bw") && has("avx512vl"))
+  if (vendor == "GenuineIntel" && has("avx512f") && has("avx512dq") && has("avx512bw") && has("avx512vl"))
     return "SkylakeX";
   return has("avx2") && has("fma") ? "Haswell" : "";
 }

@@ -49,14 +49,20 @@ template <class T> std::unique_ptr<T[]> room_for(std::int64_t n) {
 /// What LAPACK asks for as the distance of columns: never 0.
 inline int leading(int rows) { return std::max(rows, 1); }
 
-/// to[j * rows + i] = from[i * columns + j]. Square by square, so that both sides stay in a cache.
+/// to[j * rows + i] = from[i * columns + j]. A cache line of each row at a time: of rows whose distance is a power of two a cache holds
+/// few, so none is come back to.
 template <class T> void turn(const T* from, int rows, int columns, T* to) {
-  constexpr int side = 32;
+  constexpr int side = std::max<int>(1, 64 / sizeof(T));
+  T square[side][side];
   for (int i0 = 0; i0 < rows; i0 += side)
-    for (int j0 = 0; j0 < columns; j0 += side)
-      for (int i = i0; i < std::min(rows, i0 + side); i++)
-        for (int j = j0; j < std::min(columns, j0 + side); j++)
-          to[std::int64_t{j} * rows + i] = from[std::int64_t{i} * columns + j];
+    for (int j0 = 0; j0 < columns; j0 += side) {
+      const int m = std::min(side, rows - i0), n = std::min(side, columns - j0);
+      for (int i = 0; i < m; i++) {
+        const T* const row = from + std::int64_t{i0 + i} * columns + j0;
+        for (int j = 0; j < n; j++) square[j][i] = row[j];
+      }
+      for (int j = 0; j < n; j++) std::copy_n(square[j], m, to + std::int64_t{j0 + j} * rows + i0);
+    }
 }
 /// Row by row into column by column.
 template <class T> void to_columns(const T* from, int m, int n, T* to) { turn(from, m, n, to); }

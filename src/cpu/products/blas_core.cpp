@@ -6,10 +6,6 @@
 #include <span>
 #include <sstream>
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
-
 #include "base/private_folder.h"
 #include "runtime/object_cache.h"
 
@@ -17,16 +13,6 @@ namespace shardarray {
 namespace {
 
 constexpr char core_file[] = "blas_core";
-
-#if defined(__x86_64__)
-// Whose 512-bit operations take one turn. AMD64 Architecture Programmer's Manual 3, CPUID: the family's two parts are added up.
-bool is_zen_5_or_newer() {
-  constexpr unsigned family_of_zen_5 = 0x1a;
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  return __builtin_cpu_is("amd") && __get_cpuid(1, &a, &b, &c, &d) != 0 &&
-         (a >> 8 & 0xf) + (a >> 20 & 0xff) >= family_of_zen_5;
-}
-#endif
 
 }  // namespace
 
@@ -54,9 +40,8 @@ std::string blas_core_type() {
   const auto is_word = [](unsigned char c) { return std::isalnum(c) != 0; };
   if (read && machine == cpu_model() && std::all_of(type.begin(), type.end(), is_word)) return type;
 #if defined(__x86_64__)
-  if ((__builtin_cpu_is("intel") || is_zen_5_or_newer()) && __builtin_cpu_supports("avx512f") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512vl"))
+  if (__builtin_cpu_is("intel") && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
     return "SkylakeX";
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return "Haswell";
 #endif
