@@ -163,6 +163,37 @@ TEST_CASE("transfer: paths end at the target, never dearer than reducing everyth
   }
 }
 
+TEST_CASE("transfer: a path costs what its steps cost, whatever the sizes of tiles") {
+  Random random(29);
+  const DeviceOrder* const orders[] = {DeviceOrder::of(cpu_devices(8)), DeviceOrder::of(cpu_devices(12))};
+  for (int trial = 0; trial < 20000; trial++) {
+    const DeviceOrder* const order = orders[trial % 2];
+    const Layout *a = random_layout(random, order, 3), *b = random_layout(random, order, 3);
+    const auto two = [](const Layout* l) {
+      return std::vector<AxisList>(l->dims().begin(), l->dims().begin() + 2);
+    };
+    const Layout *from = Layout::of(order, two(a), a->dims()[2], Reducer::sum),
+                 *to = Layout::of(order, two(b), trial % 5 == 0 ? b->dims()[2] : AxisList(), Reducer::sum);
+    const Shape shape{pick(random, 1, 30), pick(random, 1, 30)};  // tiles of several sizes, empty ones
+    CAPTURE(from->to_string());
+    CAPTURE(to->to_string());
+    CAPTURE(to_string(shape));
+    for (const bool apart : {false, true}) {
+      const CostModel model = CostModel(Target()).with_replicas_apart(apart);
+      const ReshardPath path = reshard(from, to, shape, 4, model);
+      double moved = 0;
+      for (const Layout* at = from; const Layout* next : path.layouts)
+        moved += model.transfer(transfer_cost(*std::exchange(at, next), *next, shape, 4).bytes);
+      CHECK(path.cost.moved == doctest::Approx(moved).epsilon(1e-12));
+      // Added up as a whole first.
+      if (!to->unreduced().empty() || from->unreduced().empty()) continue;
+      const Layout* const whole = without_partial_sums(*from, from->unreduced(), from->dims());
+      CHECK(path.cost.all() <= model.transfer(transfer_cost(*from, *whole, shape, 4).bytes) +
+                                   model.transfer(transfer_cost(*whole, *to, shape, 4).bytes));
+    }
+  }
+}
+
 TEST_CASE("transfer: no way brings a value with less than the least") {
   struct Row {
     const Layout *from, *to;

@@ -97,12 +97,13 @@ ReshardPath reshard(const Layout* from, const Layout* to, const Shape& shape, st
     };
     return {model.transfer(bytes), bytes > 0 && model.has_peaks() ? model.peak(all()) : 0};
   };
-  const auto moved = [&](const Dims& a) {  // by a step to the target in which nothing is added up
-    return cost(a == to->dims() ? 0 : most_missing(a, *to, shape) * itemsize, a, to->dims());
+  const auto moved = [&](const Dims& a, const Layout& b) {  // in a step in which nothing is added up
+    return cost(a == b.dims() ? 0 : most_missing(a, b, shape) * itemsize, a, b.dims());
   };
   const AxisList reduced = reduced_axes(*from, *to);
   if (reduced.empty())
-    return {{to}, made_axes(*from, *to).empty() ? moved(from->dims()) : MoveCost{}};  // summands cost nothing
+    return {{to},
+            made_axes(*from, *to).empty() ? moved(from->dims(), *to) : MoveCost{}};  // summands cost nothing
   const TransferCost direct = transfer_cost(*from, *to, shape, itemsize);
   ReshardPath best{{to}, cost(direct.bytes, from->dims(), to->dims())};
   const std::int64_t summands = product(reduced);
@@ -113,12 +114,15 @@ ReshardPath reshard(const Layout* from, const Layout* to, const Shape& shape, st
                        scattered = reduce_scatter_bytes(summands, bytes);
     const double least = model.transfer(scattered);
     const std::int64_t held = start == from ? 0 : tile_bytes(*from, shape, itemsize);
+    const MoveCost before =
+        start == from ? MoveCost{} : moved(from->dims(), *start);  // uneven tiles move a little
     const auto consider = [&](const Dims& middle, std::int64_t added) {
       if (!replace && best.cost.all() <= least) return false;
       const bool is_last = middle == to->dims();
       if (is_last && start == from) return true;
-      MoveCost all = cost(added, start->dims(), middle, held);
-      if (!is_last) all += moved(middle);
+      MoveCost all = before;
+      all += cost(added, start->dims(), middle, held);
+      if (!is_last) all += moved(middle, *to);
       if (all.all() < best.cost.all() || replace) {
         best = {{}, all};
         if (start != from) best.layouts.push_back(start);
