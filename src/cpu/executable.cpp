@@ -151,9 +151,8 @@ class TieredExecutable final : public CpuExecutable {
     if (stage == Stage::quick) compile(CodeTier::full, CompiledWork::endless_runs);
     if (stage != Stage::interpreted) return;
     // Hot kernels do not wait for those that never are.
-    if (kernels_ > 0 && spent_.load(std::memory_order_relaxed) >= 2 * full_factor * worth_ns_)
-      tier_ = CodeTier::full;
-    compile(tier_, spent / cost_of_run_);
+    const bool hot = kernels_ > 0 && spent_.load(std::memory_order_relaxed) >= 2 * full_factor * worth_ns_;
+    compile(hot ? CodeTier::full : tier_, spent / cost_of_run_);
     if (stage_.load(std::memory_order_relaxed) == Stage::interpreted) next_ = 2 * spent;
   }
 
@@ -169,14 +168,14 @@ class TieredExecutable final : public CpuExecutable {
         cost_of_run_ > full_factor * compile_ns_)
       return compile(CodeTier::full, CompiledWork::endless_runs);
     const bool done = tier == CodeTier::full && code->complete(), all = code->all_worth();
-    if (!all && code->kernels() == kernels_ && tier == compiled_) return;
+    if (!all && code->kernels() == kernels_ && tier == tier_) return;
     kernels_ = code->kernels();
     worth_ns_ = code->worth_ns();
-    compiled_ = tier;
+    tier_ = tier;
     add_tasks(std::make_unique<ProgramTasks>(std::move(code)));
     if (!all) return;
-    // Generated code costs a fraction of the interpreter, and its tiers differ by a quarter. What failed in the full tier
-    // is tried again less and less often.
+    // Generated code costs a fraction of the interpreter, and its tiers differ by less. What failed in the full tier is tried
+    // again less and less often.
     next_budget_ *= full_factor;
     haste_ = 1;
     spent_ = 0;
@@ -195,10 +194,10 @@ class TieredExecutable final : public CpuExecutable {
   // Nanoseconds in the interpreter since the last tier; when the next look or tier comes.
   mutable std::atomic<double> spent_{0}, next_{0}, haste_{1};
   mutable double compile_ns_ = 0, next_budget_ = 0;  // under the mutex: of the quick tier; until the next one
-  // Under the mutex: works that are code, what compiling those takes, how they are compiled, and will be.
+  // Under the mutex: works that are code, what compiling those takes, how they are compiled.
   mutable std::size_t kernels_ = 0;
   mutable double worth_ns_ = 0;
-  mutable CodeTier compiled_ = CodeTier::quick, tier_ = CodeTier::quick;
+  mutable CodeTier tier_ = CodeTier::quick;
   double cost_of_run_ = 0, share_ = 0;  // of what code would replace; its part of a run
 };
 

@@ -34,14 +34,10 @@ std::optional<std::int64_t> missing_of_equal_tiles(const std::vector<AxisList>& 
     const std::int64_t tiles = product(cut), held = product(old);
     if (shape[d] % tiles != 0 || shape[d] % held != 0) return std::nullopt;
     wanted *= shape[d] / tiles;
-    const std::int64_t shared = shape[d] / std::max(tiles, held);
-    if (old.empty() || cut.empty() || old == cut) {
-      there *= shared;
-      continue;
-    }
-    const CommonPrefix prefix = common_prefix(old, cut);
+    const CommonPrefix prefix =
+        old.empty() || cut.empty() || old == cut ? CommonPrefix() : common_prefix(old, cut);
     if (prefix.rest_a.empty() || prefix.rest_b.empty()) {
-      there *= shared;
+      there *= shape[d] / std::max(tiles, held);
       continue;
     }
     // The first of these cuts by itself, at least down to where the second begins.

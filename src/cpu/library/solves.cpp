@@ -1,6 +1,6 @@
 // Solutions of linear equations by triangular matrices.
+#include <bitset>
 #include <utility>
-#include <vector>
 
 #include "cpu/library/combined.h"
 #include "cpu/library/matrices.h"
@@ -73,25 +73,26 @@ template <class T> struct Sides {
   /// numbers that have nothing to do with it: sides that are not finite then are solved number by number, whatever stands beside them.
   template <class F> void solve(const LapackOf<T>& library, const T* from, T* to, int k, const F& f) const {
     const int first = k * side_block, size = std::min(side_block, (is_left ? b.n : b.m) - first);
+    const auto offset = [&](int side) { return std::int64_t{first + side} * (is_left ? 1 : b.n); };
     // Sides [begin, end) of the block.
     const auto part = [&](int begin, int end, const auto& how) {
       const int rows = is_left ? b.m : end - begin, columns = is_left ? end - begin : b.n;
-      const std::int64_t offset = is_left ? first + begin : std::int64_t{first + begin} * b.n;
-      for (int i = 0; i < rows; i++)
-        std::copy_n(from + offset + std::int64_t{i} * b.n, columns, to + offset + std::int64_t{i} * b.n);
-      f(to + offset, rows, columns, how);
+      for (std::int64_t i = 0; i < rows; i++)
+        std::copy_n(from + offset(begin) + i * b.n, columns, to + offset(begin) + i * b.n);
+      f(to + offset(begin), rows, columns, how);
     };
     part(0, size, [&](auto&&... args) { solve_triangle(library, args...); });
-    std::vector<bool> finite(static_cast<std::size_t>(size), true);
+    std::bitset<side_block> is_finite;
+    is_finite.set();
     const int rows = is_left ? b.m : size, columns = is_left ? size : b.n;
     for (int i = 0; i < rows; i++) {
-      const T* const row = to + (is_left ? first : std::int64_t{first} * b.n) + std::int64_t{i} * b.n;
+      const T* const row = to + offset(0) + std::int64_t{i} * b.n;
       if (all_finite(row, columns)) continue;
       for (int j = 0; j < columns; j++)
-        if (!all_finite(row + j, 1)) finite[static_cast<std::size_t>(is_left ? j : i)] = false;
+        if (!all_finite(row + j, 1)) is_finite.reset(static_cast<std::size_t>(is_left ? j : i));
     }
     for (int begin = 0, end; begin < size; begin = end + 1) {
-      for (end = begin; end < size && !finite[static_cast<std::size_t>(end)];) end++;
+      for (end = begin; end < size && !is_finite[static_cast<std::size_t>(end)];) end++;
       if (end > begin) part(begin, end, [](auto&&... args) { substitute(args...); });
     }
   }
