@@ -62,9 +62,9 @@ inline std::vector<MeshAxis> parse_mesh(const std::string& text) {
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t end = std::min(text.find(',', at), text.size());
     const std::string part = text.substr(at, end - at), digits = part.size() > 2 ? part.substr(2) : "";
-    if (digits.empty() || digits.size() > 3 || part[1] != '=' ||
-        digits.find_first_not_of("0123456789") != digits.npos)
+    if (digits.empty() || part[1] != '=' || digits.find_first_not_of("0123456789") != digits.npos)
       fail(fmt::format("'{}' is no axis with a size", part));
+    if (digits.size() > 3) fail(fmt::format("'{}' is too large: a mesh has 1 to 256 devices", part));
     if (part[0] < 'a' || part[0] > 'z') fail(fmt::format("'{}' is no name of an axis", part[0]));
     for (const MeshAxis& a : mesh)
       if (a.name == part[0]) fail(fmt::format("axis {} stands twice", a.name));

@@ -44,12 +44,6 @@ inline std::vector<float> plain_product(const std::vector<float>& a, const std::
   return c;
 }
 
-// `all_gather` -> `ag`.
-inline std::string initials(const std::string& kind) {
-  const std::size_t second = kind.find('_');
-  return second == kind.npos ? kind.substr(0, 2) : std::string{kind[0], kind[kind.rfind('_') + 1]};
-}
-
 class LayoutBench {
  public:
   explicit LayoutBench(LayoutOptions o) { x_.o = std::move(o); }

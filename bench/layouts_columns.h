@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -21,6 +22,7 @@ inline std::string amount(double v, const char* unit) {
   return fmt::format("{:.3g}{}{}", v, name.empty() ? "" : " ", name);
 }
 inline std::string times_least(const LayoutRow& r) {
+  if (std::isinf(r.least.bytes)) return "-";  // no known strategy computes so little
   if (r.bytes <= r.least.bytes + 1)
     return r.bytes < 0.99 * r.least.bytes ? fmt::format("{:.2f}", r.bytes / r.least.bytes) : "1";
   return r.least.bytes == 0 ? "inf" : fmt::format("{:.2f}", r.bytes / r.least.bytes);
@@ -57,7 +59,7 @@ inline constexpr std::array layout_columns{
     LayoutColumn{"floor", true,
                  [](const LayoutResults& x, const LayoutRow& r) { return seconds_or_dash(x.floor(r)); }},
     LayoutColumn{"t_lo", true,
-                 [](const LayoutResults&, const LayoutRow& r) { return seconds_or_dash(r.at_least()); }},
+                 [](const LayoutResults&, const LayoutRow& r) { return seconds_or_dash(r.overlapped()); }},
     LayoutColumn{"t_hi", true,
                  [](const LayoutResults&, const LayoutRow& r) { return seconds_or_dash(r.predicted()); }},
     LayoutColumn{"time", true,

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -22,8 +24,8 @@ struct CompareOptions {
 inline void add_compare(CLI::App& app, CompareOptions& o) {
   CLI::App* const compare =
       app.add_subcommand("compare", "Two files of --json: which layouts became slower?");
-  compare->add_option("before", o.before, "File of the first run")->required()->check(CLI::ExistingFile);
-  compare->add_option("after", o.after, "File of the second run")->required()->check(CLI::ExistingFile);
+  compare->add_option("before", o.before, "File of the first run");
+  compare->add_option("after", o.after, "File of the second run");
   compare->add_option_function<std::string>(
       "--fail-above",
       [&o](const std::string& word) {
@@ -55,12 +57,22 @@ inline bool is_layout(const nlohmann::json& row) {
     if (!row.contains(number) || !row[number].is_number()) return false;
   return row.contains("collectives") && row["collectives"].is_string();
 }
-inline nlohmann::json layouts_file(const std::string& path) {
+inline nlohmann::json layouts_file(const char* which, const std::string& path) {
+  if (path.empty())
+    throw std::invalid_argument(fmt::format(
+        "compare: the {} file is not named. It compares two. Write compare before.json after.json.", which));
+  errno = 0;
+  std::ifstream file(path);
+  file.peek();
+  if (errno != 0)
+    throw std::invalid_argument(
+        fmt::format("compare: the {} file '{}' cannot be read ({}). Name one that --json wrote.", which, path,
+                    std::strerror(errno)));
   const auto fail = [&](const std::string& why) {
     throw std::invalid_argument(
         fmt::format("compare: {} is no file of matmul_layouts --json: {}. Write one by --json.", path, why));
   };
-  nlohmann::json all = nlohmann::json::parse(std::ifstream(path), nullptr, false);
+  nlohmann::json all = nlohmann::json::parse(file, nullptr, false);
   if (!all.is_array() || all.empty() || !all[0].is_object() || !all[0].contains("mesh"))
     fail("it does not begin with a description of the run");
   for (const char* what : {"chain", "predicted"}) all[0].emplace(what, false);  // older files do not say it
@@ -101,7 +113,8 @@ struct Comparison {
 };
 /// Throws std::invalid_argument as changes(), and where the files have no layout in common.
 inline Comparison compare(const CompareOptions& o) {
-  const nlohmann::json before = detail::layouts_file(o.before), after = detail::layouts_file(o.after);
+  const nlohmann::json before = detail::layouts_file("first", o.before),
+                       after = detail::layouts_file("second", o.after);
   std::vector<LayoutChange> all = changes(before, after);
   if (all.empty()) throw std::invalid_argument("compare: the files have no layout in common");
   std::ranges::stable_sort(all, std::greater<>(), &LayoutChange::ratio);

@@ -1,10 +1,10 @@
 // What matmul_layouts has measured or predicted, as JSON, CSV and Markdown. `floor` is what the best known strategy needs at least, null without a peak.
 #pragma once
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "layouts_output.h"
 #include "layouts_table.h"
 
 namespace bench {
@@ -43,13 +43,13 @@ inline nlohmann::json json_row(const LayoutResults& x, const LayoutRow& r) {
     row["floor"] = x.floor(r), row["ratio"] = x.seconds(r) / x.floor(r);
     row["share_of_peak"] = x.peak_share(r);
   }
-  if (r.predicted() > 0) row["t_lo"] = r.at_least(), row["t_hi"] = r.predicted();
+  if (r.predicted() > 0) row["t_lo"] = r.overlapped(), row["t_hi"] = r.predicted();
   if (r.shared) row["shared"] = x.cases[*r.shared].time();
   if (r.jax > 0) row["jax"] = r.jax;
   return row;
 }
 
-inline void write_json(const LayoutResults& x, const std::string& path) {
+inline std::string json_text(const LayoutResults& x) {
   nlohmann::json out = nlohmann::json::array();
   auto add = [&](const std::string& name, double value, const char* unit) {
     out.push_back({{"name", name}, {"value", value}, {"unit", unit}, {"floor", nullptr}, {"ratio", nullptr}});
@@ -70,7 +70,10 @@ inline void write_json(const LayoutResults& x, const std::string& path) {
                      {"replicas", "separate"}});
   if (x.rates.flops > 0) add("peak", x.rates.flops, "FLOP/s");
   if (x.one_device) add(x.cases[*x.one_device].name, x.cases[*x.one_device].time(), "s");
-  if (x.blas) add(x.cases[*x.blas].name, x.cases[*x.blas].time(), "s");
+  if (x.blas) {
+    add(x.cases[*x.blas].name, x.cases[*x.blas].time(), "s");
+    if (!x.blas_library.empty()) out.back()["library"] = x.blas_library;
+  }
   if (x.measured()) add("copies", x.rates.bytes, "B/s");
   if (const auto p = prediction(x)) {
     add("rank correlation of t_hi", p->correlation, "");
@@ -78,10 +81,10 @@ inline void write_json(const LayoutResults& x, const std::string& path) {
     add("regret of the fastest by t_hi", p->regret, "");
   }
   for (const LayoutRow& r : x.rows) out.push_back(json_row(x, r));
-  std::ofstream(path) << out.dump(2) << "\n";
+  return out.dump(2) + "\n";
 }
 
-inline void write_csv(const LayoutResults& x, const std::string& path) {
+inline std::string csv_text(const LayoutResults& x) {
   const std::vector<std::string> columns{"a",
                                          "b",
                                          "v",
@@ -108,27 +111,31 @@ inline void write_csv(const LayoutResults& x, const std::string& path) {
   const auto heading = [](const std::string& c) {
     return c == "value" ? "seconds" : c == "floor" || c == "shared" || c == "jax" ? c + "_seconds" : c;
   };
-  std::ofstream file(path);
-  for (const std::string& c : columns) file << (c == "a" ? "" : ",") << heading(c);
-  file << "\n";
+  std::string text;
+  for (const std::string& c : columns) text += (c == "a" ? "" : ",") + heading(c);
+  text += "\n";
   for (const LayoutRow& r : x.rows) {
     const nlohmann::json row = json_row(x, r);
     for (const std::string& column : columns) {
       const nlohmann::json v = row.value(column, nlohmann::json());
-      file << (column == "a" ? "" : ",")
-           << (v.is_string() ? "\"" + v.get<std::string>() + "\""
-               : v.is_null() ? ""
-                             : v.dump());
+      text += column == "a" ? "" : ",";
+      text += v.is_string() ? "\"" + v.get<std::string>() + "\"" : v.is_null() ? "" : v.dump();
     }
-    file << "\n";
+    text += "\n";
   }
+  return text;
 }
 
-/// The files that were asked for.
+/// The files that were asked for. Throws std::runtime_error, behind all that can be written.
 inline void write_files(const LayoutResults& x) {
-  if (!x.o.json_file.empty()) write_json(x, x.o.json_file);
-  if (!x.o.csv_file.empty()) write_csv(x, x.o.csv_file);
-  if (!x.o.markdown_file.empty()) std::ofstream(x.o.markdown_file) << LayoutTable(x).markdown();
+  const auto write = [](const char* option, const std::string& path, const auto& text) {
+    return [=] {
+      if (!path.empty()) write_file(option, path, text());
+    };
+  };
+  run_all({write("--json", x.o.json_file, [&] { return json_text(x); }),
+           write("--csv", x.o.csv_file, [&] { return csv_text(x); }),
+           write("--markdown", x.o.markdown_file, [&] { return LayoutTable(x).markdown(); })});
 }
 
 }  // namespace bench

@@ -1,27 +1,62 @@
 // The same layouts by JAX: bench/peers/jax_layouts.py, run by a Python that has it.
 #pragma once
-#include <cstdio>
+#include <fmt/format.h>
+
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 
+#include "layouts_process.h"
 #include "layouts_results.h"
 
 namespace bench {
 
+namespace detail {
+[[noreturn]] inline void jax_fails(const std::string& python, const std::string& why) {
+  throw std::runtime_error(fmt::format("--jax {}: {}. It needs a Python that imports jax.", python, why));
+}
+
+/// Gone with all that is in it when this ends.
+class TemporaryFolder {
+ public:
+  /// Empty where none can be made.
+  TemporaryFolder() {
+    std::error_code error;
+    std::string name = std::filesystem::temp_directory_path(error) / "layouts-XXXXXX";
+    if (!error && mkdtemp(name.data()) != nullptr) path_ = name;
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+}  // namespace detail
+
+/// Before anything is measured. Throws std::runtime_error where JAX will not run.
+inline void check_jax(const std::string& python, const std::filesystem::path& script) {
+  if (!std::filesystem::exists(script))
+    detail::jax_fails(python, script.string() + " is not there: it comes with the sources");
+  if (detail::TemporaryFolder().path().empty())
+    detail::jax_fails(python, "no temporary folder can be made, TMPDIR names where");
+  if (const std::string why = run_process({python, "-B", "-c", "import jax"}); !why.empty())
+    detail::jax_fails(python, "asked to import jax, " + why);
+}
+
 /// Fills LayoutRow::jax, after the own times are taken: both would disturb each other. Layouts that JAX refuses (sizes that do not
-/// divide) stay without. Throws std::runtime_error where there is no such Python or script.
-inline void add_jax(LayoutResults& x) {
-  const std::filesystem::path script =
-      std::filesystem::path(BENCH_SOURCE_FOLDER) / "peers" / "jax_layouts.py";
-  const auto fail = [&](const std::string& why) {
-    throw std::runtime_error(fmt::format("--jax {}: {}. It needs a Python that imports jax.", x.o.jax, why));
-  };
-  if (!std::filesystem::exists(script)) fail(script.string() + " is not there: it comes with the sources");
+/// divide) stay without. Throws std::runtime_error where it does not run to its end.
+inline void add_jax(LayoutResults& x, const std::filesystem::path& script) {
   nlohmann::json asked = {{"m", x.o.m},           {"k", x.o.k},
                           {"n", x.o.n},           {"dtype", x.o.dtype},
                           {"rounds", x.o.rounds}, {"seconds", x.o.sample},
@@ -36,17 +71,18 @@ inline void add_jax(LayoutResults& x) {
                                 {"v", r.layout.v ? dims(*r.layout.v) : nlohmann::json()},
                                 {"c", any_c ? nlohmann::json() : dims(r.layout.c)}});
   }
-  char folder[] = "/tmp/layouts-XXXXXX";
-  if (mkdtemp(folder) == nullptr) fail("no temporary folder can be made");
-  const std::string in = std::string(folder) + "/asked.json", out = std::string(folder) + "/times.json";
-  std::ofstream(in) << asked;
-  const int status =
-      std::system(fmt::format("'{}' -B '{}' '{}' '{}'", x.o.jax, script.string(), in, out).c_str());
+  const detail::TemporaryFolder folder;
+  if (folder.path().empty())
+    detail::jax_fails(x.o.jax, "no temporary folder can be made, TMPDIR names where");
+  const std::string in = folder.path() / "asked.json", out = folder.path() / "times.json";
+  if (!(std::ofstream(in) << asked << std::flush))
+    detail::jax_fails(x.o.jax, fmt::format("{} cannot be written ({})", in, std::strerror(errno)));
+  if (const std::string why = run_process({x.o.jax, "-B", script, in, out}); !why.empty())
+    detail::jax_fails(x.o.jax, fmt::format("running {}, {}", script.string(), why));
   const nlohmann::json times = nlohmann::json::parse(std::ifstream(out), nullptr, false);
-  std::filesystem::remove_all(folder);
-  if (status != 0 || !times.is_object())
-    fail(fmt::format("{} ended with status {}", script.string(), status));
-  for (LayoutRow& r : x.rows) r.jax = times.value(r.name, 0.0);
+  if (!times.is_object()) detail::jax_fails(x.o.jax, script.string() + " has written no times");
+  for (LayoutRow& r : x.rows)
+    if (const auto t = times.find(r.name); t != times.end() && t->is_number()) r.jax = t->get<double>();
 }
 
 }  // namespace bench

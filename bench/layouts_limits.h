@@ -22,6 +22,7 @@ template <class T> void add_blas_case(LayoutResults& x) {
   const shardarray::Blas* blas = shardarray::blas();
   if (blas == nullptr) return;
   x.blas = x.cases.size();
+  x.blas_library = blas_library(blas->config);
   auto product = std::make_shared<BlasProduct<T>>(static_cast<int>(x.o.m), static_cast<int>(x.o.k),
                                                   static_cast<int>(x.o.n));
   x.cases.push_back(

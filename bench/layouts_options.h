@@ -1,6 +1,7 @@
 // What matmul_layouts is asked for: its options, their types of elements, and what is said of bad ones.
 #pragma once
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -10,10 +11,11 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
+#include <filesystem>
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "layouts.h"
@@ -105,11 +107,21 @@ inline Check one_of(const char* what, std::vector<std::string> words) {
     return fmt::format("'{}' is no {}. Write one of {}.", word, what, fmt::join(words, ", "));
   };
 }
-// A file is opened before hours are spent on what is written to it.
+// Before hours are spent on what is written to a file. None is made: another option may be wrong.
 inline std::string writable(const std::string& path) {
-  if (std::ofstream(path, std::ios::app)) return "";
+  if (path.starts_with("--"))
+    return fmt::format("'{0}' is an option. Name a file, or write ./{0} if that is its name.", path);
+  const int error = [&] {
+    std::error_code ignored;
+    if (std::filesystem::is_directory(path, ignored)) return EISDIR;
+    if (access(path.c_str(), W_OK) == 0) return 0;
+    if (errno != ENOENT || path.empty()) return errno;
+    const std::filesystem::path folder = std::filesystem::absolute(path, ignored).parent_path();
+    return access((folder / ".").c_str(), W_OK | X_OK) == 0 ? 0 : errno;
+  }();
+  if (error == 0) return "";
   return fmt::format("'{}' cannot be written ({}). Name a file in a folder that exists and is yours.", path,
-                     std::strerror(errno));
+                     std::strerror(error));
 }
 
 /// `top:12` -> 12, `all` -> 0.
@@ -143,8 +155,9 @@ inline Sweep parse_sweep(const std::string& text) {
     return std::stoll(word);
   };
   Sweep s;
-  if (text.size() < 3 || text[1] != '=' || std::string("mkn").find(text[0]) == std::string::npos)
+  if (text.size() < 2 || text[1] != '=' || std::string("mkn").find(text[0]) == std::string::npos)
     fail("it names none of m, k and n");
+  if (text.size() == 2) fail(fmt::format("it has no sizes of {}", text[0]));
   s.size = text[0];
   const std::string list = text.substr(2);
   if (const std::size_t dots = list.find(".."); dots != list.npos) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -27,8 +28,9 @@ struct LayoutRow {
   std::vector<Strategy> known;
   std::optional<std::size_t> timed, shared;  ///< cases; shared: only with --share-replicas
   double jax = 0;                            ///< JAX's seconds; 0: not measured
-  /// What it takes if arithmetic and transfers hide behind each other, and if they follow each other.
-  double at_least() const { return std::max(math, comm); }
+  /// By the machine's numbers, where arithmetic and transfers hide behind each other, and where they follow each other. A model, no
+  /// bounds: a measured time can be shorter.
+  double overlapped() const { return std::max(math, comm); }
   double predicted() const { return math + comm; }
   bool same_plan(const LayoutRow& o) const {
     return collectives == o.collectives && flops == o.flops && bytes == o.bytes && moved == o.moved;
@@ -48,18 +50,20 @@ struct LayoutResults {
   std::optional<std::size_t> blas;  ///< of the same by the BLAS
   std::size_t copies = 0;           ///< the case of copies
   double copied = 0;                ///< bytes in one call of it
+  std::string blas_library;         ///< as blas_library()
   int workers = 1;
   double load = -1;  ///< before the run; negative: unknown
   Rates rates;       ///< best of the run
   std::string peak_name;
-  std::size_t not_measured = 0;  ///< layouts that --measure left out
+  std::optional<std::size_t> peak;  ///< the fastest of `peaks`
+  std::size_t not_measured = 0;     ///< layouts that --measure left out
 
   bool measured() const { return !rows.empty() && rows.front().timed.has_value(); }
   /// The best rates of the run.
   void find_rates() {
     for (const std::size_t p : peaks) {
       const double flops = cases[p].options.flops / best(p);
-      if (flops > rates.flops) rates.flops = flops, peak_name = cases[p].name;
+      if (flops > rates.flops) rates.flops = flops, peak = p, peak_name = cases[p].name;
     }
     rates.bytes = copied / best(copies);
   }
@@ -82,6 +86,15 @@ struct LayoutResults {
     return *std::min_element(cases[index].seconds.begin(), cases[index].seconds.end());
   }
   std::string bound(const LayoutRow& r) const;
+  /// What shows that other programs were running; empty: nothing does.
+  std::string disturbed() const {
+    constexpr double quiet = 0.1;  // spread of what does nothing but multiply
+    if (load >= workers) return "other programs were running";
+    const double peak_spread = peak ? cases[*peak].spread() : 0;
+    return peak_spread > quiet
+               ? fmt::format("other programs were running (the peak spreads by {:.0f} %)", 100 * peak_spread)
+               : "";
+  }
   /// Seconds that the best known strategy needs at least; 0: there is no peak.
   double floor(const LayoutRow& r) const {
     return rates.flops > 0 ? floor_seconds(r.known, rates, product.devices()) : 0;
@@ -91,11 +104,28 @@ struct LayoutResults {
   template <class Key> void sort_by(const Key& key) { std::ranges::stable_sort(rows, {}, key); }
 };
 
+/// `all_gather` -> `ag`.
+inline std::string initials(const std::string& kind) {
+  const std::size_t second = kind.find('_');
+  return second == kind.npos ? kind.substr(0, 2) : std::string{kind[0], kind[kind.rfind('_') + 1]};
+}
+
+/// OpenBLAS's version and whose kernels it runs, of what its openblas_get_config says: the name stands behind its settings, in front
+/// of those of threads. Empty for another library.
+inline std::string blas_library(const std::string& config) {
+  std::vector<std::string> words;
+  std::istringstream text(config);
+  for (std::string word; text >> word;)
+    if (!word.starts_with("MAX_THREADS") && word != "SINGLE_THREADED") words.push_back(word);
+  if (words.size() < 3 || words[0] != "OpenBLAS") return "";
+  return fmt::format("OpenBLAS {}, {}", words[1], words.back());
+}
+
 /// What takes most of a row's time.
 inline std::string LayoutResults::bound(const LayoutRow& r) const {
   if (r.predicted() == 0) return "-";
   const double rest = seconds(r) - r.predicted();
-  return rest > r.at_least() ? "overhead" : r.comm > r.math ? "comm" : "math";
+  return rest > r.overlapped() ? "overhead" : r.comm > r.math ? "comm" : "math";
 }
 
 /// The sample that 99 of 100 do not exceed; of fewer than 100 the slowest.

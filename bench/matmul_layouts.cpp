@@ -20,11 +20,12 @@
 // peak:  share of the multiply-adds that all workers do in registers, best of this run. Without such a loop: none. f16 and bf16 are
 //        computed in float32, so their peak is float32's.
 // t_lo, t_hi: the longer of both and the sum of explain()'s seconds of steps (math) and of transfers (comm), by the numbers that
-//        this_machine() measures once, or by those of --machine.
+//        this_machine() measures once, or by those of --machine. A model, no bounds: a measured time can be below t_lo.
 // bound: what takes most of the time: math, comm, or overhead, the rest of the measured time.
 // On a GPU the peak is what a product of --peak-size makes of one logical device, which has all of the GPU, and copies are values that
 // all devices read, double and write.
-// least: bytes / the fewest that a known strategy receives with no more arithmetic (strategies.h lists all cuts of m, k, n). What is
+// least: bytes / the fewest that a known strategy receives with no more arithmetic (strategies.h lists all cuts of m, k, n); below 1 the
+//        plan beats all of them, `-`: none computes so little. What is
 //        not yet summed up counts in float32 for f16 and bf16, what is in their own 2 bytes.
 // floor: by these rates, the longer of arithmetic and transfers of the known strategy that is then fastest.
 #include <fmt/format.h>
@@ -35,6 +36,8 @@
 #include "layouts_compare.h"
 #include "layouts_files.h"
 #include "layouts_jax.h"
+#include "layouts_output.h"
+#include "layouts_program.h"
 #include "layouts_report.h"
 #include "layouts_sweep.h"
 
@@ -51,41 +54,48 @@ void find_plugins() {
 }
 
 void run_one(const bench::LayoutOptions& o) {
+  const std::filesystem::path script =
+      std::filesystem::path(BENCH_SOURCE_FOLDER) / "peers" / "jax_layouts.py";
+  if (!o.jax.empty()) bench::check_jax(o.jax, script);
   bench::LayoutResults x = bench::LayoutBench(o).run();
-  if (!o.jax.empty()) bench::add_jax(x);
-  bench::Report(x).print();
-  bench::write_files(x);
+  bench::run_all({[&] {
+                    if (!o.jax.empty()) bench::add_jax(x, script);
+                  },
+                  [&] { bench::write_stdout(bench::Report(x, bench::line_width(stdout)).text()); },
+                  [&] { bench::write_files(x); }});
 }
 
 void run_sweep(const bench::LayoutOptions& o) {
   bench::SweepTable table(bench::parse_sweep(o.sweep).size);
   for (const bench::LayoutOptions& of_size : bench::sizes_of(o)) table.add(bench::LayoutBench(of_size).run());
-  fmt::print("{}", table.text());
+  bench::write_stdout(table.text());
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   bench::LayoutOptions o;
   bench::CompareOptions compared;
   CLI::App app{"Measures layouts of C[m,n] = A[m,k] B[k,n] on a mesh of virtual devices."};
   bench::add_options(app, o);
   bench::add_compare(app, compared);
-  CLI11_PARSE(app, argc, argv);
+  if (!bench::parse(app, argc, argv)) return 0;
   setenv("SHARDARRAY_PLATFORM", o.platform.c_str(), 1);
   find_plugins();
-  try {
-    if (app.got_subcommand("compare")) {
-      const bench::Comparison c = bench::compare(compared);
-      fmt::print("{}", c.text);
-      return c.slower > 0;
-    }
-    bench::check(o);
-    static_cast<void>(bench::columns_named(o.columns));
-    if (o.sweep.empty()) run_one(o);
-    else run_sweep(o);
-  } catch (const std::exception& e) {
-    fmt::print(stderr, "matmul_layouts: {}\n", e.what());
-    return 1;
+  if (app.got_subcommand("compare")) {
+    const bench::Comparison c = bench::compare(compared);
+    bench::write_stdout(c.text);
+    return c.slower > 0 ? bench::kSlower : 0;
   }
+  bench::check(o);
+  static_cast<void>(bench::columns_named(o.columns));
+  if (o.sweep.empty()) run_one(o);
+  else run_sweep(o);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const bench::End end = bench::run_program(argv[0], [&] { return run(argc, argv); });
+  fmt::print(stderr, "{}", end.said);
+  return end.status;
 }

@@ -121,8 +121,7 @@ std::map<std::string, double> run(const std::string& program, int processes, int
                                   const std::string& how) {
   const std::string command = fmt::format(
       "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 SHARDARRAY_CPU_DEVICES={} mpirun "
-      "--oversubscribe "
-      "--bind-to none -np {} --mca btl self,vader '{}' {}",
+      "--oversubscribe --bind-to none -np {} --mca btl self,vader '{}' {}",
       devices, processes, program, how);
   FILE* const pipe = popen(command.c_str(), "r");
   std::map<std::string, double> r;

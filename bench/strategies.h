@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <numeric>
@@ -126,20 +127,37 @@ inline Strategy strategy(const Product& p, const ProductLayout& l, const Assignm
             (l.picked ? scattering(p, {m, n}, k) : combining(p, {m, n}, k, l.c));
   return s;
 }
-/// The axes' prime factors as axes of their own, while there are at most three (the list grows as their factorial).
-inline void split_axes(Product& p, ProductLayout& l) {
-  std::vector<MeshAxis> factors;
-  std::vector<std::vector<int>> of_axis;
+/// The axes' prime factors as axes of their own. Of more than `most` the smallest neighbours of one axis are one: the list of
+/// strategies grows as their factorial.
+inline void split_axes(Product& p, ProductLayout& l, std::size_t most) {
+  std::vector<std::vector<int>> primes;  // of each axis
+  std::size_t count = 0;
   for (const MeshAxis& a : p.mesh) {
-    of_axis.emplace_back();
+    primes.emplace_back();
     int rest = a.size;
     for (int prime = 2; rest > 1; prime++)
-      for (; rest % prime == 0; rest /= prime) {
-        of_axis.back().push_back(static_cast<int>(factors.size()));
-        factors.push_back({a.name, prime});
-      }
+      for (; rest % prime == 0; rest /= prime, count++) primes.back().push_back(prime);
   }
-  if (factors.size() > 3) return;
+  for (; count > most; count--) {
+    std::vector<int>* of = nullptr;
+    std::size_t at = 0;
+    int least = std::numeric_limits<int>::max();
+    for (std::vector<int>& f : primes)
+      for (std::size_t k = 0; k + 1 < f.size(); k++)
+        if (f[k] * f[k + 1] <= least) of = &f, at = k, least = f[k] * f[k + 1];
+    if (of == nullptr) break;  // an axis is at least one
+    (*of)[at] = least;
+    of->erase(of->begin() + static_cast<std::ptrdiff_t>(at) + 1);
+  }
+  std::vector<MeshAxis> factors;
+  std::vector<std::vector<int>> of_axis;
+  for (std::size_t axis = 0; axis < p.mesh.size(); axis++) {
+    of_axis.emplace_back();
+    for (const int size : primes[axis]) {
+      of_axis.back().push_back(static_cast<int>(factors.size()));
+      factors.push_back({p.mesh[axis].name, size});
+    }
+  }
   p.mesh = factors;
   for (Cut* c : {&l.a, &l.b, &l.c})
     for (std::vector<int>* dim : {&c->rows, &c->columns}) {
@@ -160,7 +178,8 @@ inline std::vector<Strategy> chain_strategies(const Product& p, const ProductLay
 /// All of them, with the axes of a dimension in every order. Where C is to be picked, those to any C.
 inline std::vector<Strategy> strategies(Product p, ProductLayout l) {
   if (l.v) return chain_strategies(p, l);
-  detail::split_axes(p, l);
+  constexpr std::size_t most_factors = 3;  // 106 strategies
+  detail::split_axes(p, l, most_factors);
   std::set<detail::Assignment> seen;
   std::vector<Strategy> out;
   std::vector<int> order(p.mesh.size());

@@ -4,12 +4,15 @@
 
 #include <cmath>
 #include <filesystem>
+#include <sstream>
 
 #include "../bench/layouts_code.h"
 #include "../bench/layouts_compare.h"
+#include "../bench/layouts_report.h"
 #include "../bench/layouts_sweep.h"
 #include "../bench/layouts_table.h"
 #include "bench_layouts.h"
+#include "shardarray/shardarray.h"
 
 namespace bench_layouts_test {
 
@@ -33,6 +36,17 @@ LayoutResults results(const std::vector<std::array<double, 3>>& rows, double spr
     x.rows.push_back(row);
   }
   return x;
+}
+
+// Of products of 8 x 8.
+std::string code_of(const std::string& mesh, const std::string& text, bool chain = false,
+                    const std::string& dtype = "f32") {
+  LayoutResults x;
+  x.product = {parse_mesh(mesh), 8, 8, 8, 4, 4, chain};
+  x.o.dtype = dtype;
+  LayoutRow row;
+  row.layout = select_layouts({text}, x.product.mesh, chain).at(0);
+  return code(x, row);
 }
 
 }  // namespace
@@ -82,6 +96,13 @@ TEST_CASE("bench layouts: a table has its columns, in text and in Markdown") {
       "... and 1 slower ones\n... and 3 that are predicted to be slower were not measured\n"));
 
   x.o.top = 0;
+  x.rows[0].bytes = 100, x.rows[0].least.bytes = HUGE_VAL;  // none has as few flops
+  x.rows[1].bytes = 100, x.rows[1].least.bytes = 200;       // none receives as little
+  CHECK(times_least(x.rows[0]) == "-");
+  CHECK(times_least(x.rows[1]) == "0.50");
+  x.rows[1].least.bytes = 50;
+  CHECK(times_least(x.rows[1]) == "2.00");
+
   x.o.columns.clear();  // what moves is shortened, so that the table is no wider
   x.rows[1].collectives = std::string(80, 'm');
   x.rows[1].short_collectives = std::string(79, 's');
@@ -89,6 +110,7 @@ TEST_CASE("bench layouts: a table has its columns, in text and in Markdown") {
   for (std::size_t at = 0, end = 0; (end = text.find('\n', at)) != text.npos; at = end + 1)
     CHECK(end - at <= 112);
   CHECK(text.find("sss...") != text.npos);
+  CHECK(LayoutTable(x).text(300).find(std::string(80, 'm')) != text.npos);
 
   Case many{.name = "", .call = {}};
   for (int k = 0; k < 200; k++) many.seconds.push_back((k * 7) % 200);  // 0 to 199, shuffled
@@ -101,21 +123,115 @@ TEST_CASE("bench layouts: a table has its columns, in text and in Markdown") {
       "--columns: there is no column 'speed'. Write some of A,B,V,C,collectives,bytes/dev,");
 }
 
+TEST_CASE("bench layouts: a narrow table numbers long C's and names what moves by initials") {
+  LayoutResults x = results({{2e-3, 1e-3, 1e6}, {3e-3, 1e-3, 1e6}, {4e-3, 5e-3, 2e6}});
+  x.o.columns = {"A", "C", "collectives", "time"};
+  x.rows[0].collectives = "all_to_all(x) reduce_scatter(x:(2)4) all_gather(x)";
+  x.rows[0].short_collectives = "aa(x) rs(x:(2)4) ag(x)";
+  x.rows[1].collectives = "exchange(x)", x.rows[1].short_collectives = "ex(x)";
+  for (const std::size_t k : {0, 2}) x.rows[k].c_spelling = "[1024@x:(2)4,1024@x:(1)2]";
+  const std::string whole =
+      "#   A  C                         collectives                                           time\n"
+      "1*  .. [1024@x:(2)4,1024@x:(1)2] all_to_all(x) reduce_scatter(x:(2)4) all_gather(x) 2.00 ms\n"
+      "2   .. x.                        exchange(x)                                        3.00 ms\n"
+      "3   .. [1024@x:(2)4,1024@x:(1)2] none                                               4.00 ms\n";
+  CHECK(LayoutTable(x).text() == whole);
+  CHECK(LayoutTable(x).text(60) ==
+        "#   A  C   collectives               time\n"
+        "1*  .. [1] aa(x) rs(x:(2)4) ag(x) 2.00 ms\n"
+        "2   .. x.  exchange(x)            3.00 ms\n"
+        "3   .. [1] none                   4.00 ms\n"
+        "[1] C is [1024@x:(2)4,1024@x:(1)2]\n"
+        "aa all_to_all, ag all_gather, rs reduce_scatter\n");
+  CHECK(LayoutTable(x).markdown().find("| [1024@x:(2)4,1024@x:(1)2] | all_to_all(x) reduce_scatter(") !=
+        std::string::npos);
+}
+
+TEST_CASE("bench layouts: what stands above and below the table") {
+  LayoutResults x = results({{2e-3, 1e-3, 1e6}, {4e-3, 5e-3, 2e6}});
+  x.cases.push_back({.name = "BLAS", .call = {}, .seconds = {1, 1, 1}});
+  x.blas = x.cases.size() - 1;
+  x.blas_library = "OpenBLAS 0.3.21, Haswell";
+  const std::string text = Report(x).text();
+  CHECK(text.starts_with("C[1024,64] = A[1024,1024] B[1024,1024] f32 on 8 virtual CPU devices, mesh x=8"));
+  CHECK(text.find("this product by the BLAS (OpenBLAS 0.3.21, Haswell) on one device") != text.npos);
+  CHECK(text.find(LayoutTable(x).text()) != text.npos);
+  CHECK(text.find("\n2 layouts; every piece of every result is exact\n") != text.npos);
+  CHECK(text.find("the first one as code, behind #include <shardarray/shardarray.h>:\n" +
+                  code(x, x.rows[0])) != text.npos);
+  CHECK(text.find("disturbed") == text.npos);
+
+  x.load = x.workers;
+  CHECK(Report(x).text().find("\nother programs were running: these times are disturbed\n") != text.npos);
+  x.load = 0;
+  x.cases.push_back({.name = "512 bit", .call = {}, .options = {.flops = 8}, .seconds = {8, 10, 10.9}});
+  x.peaks = {x.cases.size() - 1};
+  x.find_rates();
+  CHECK(x.disturbed().empty());            // 2 and 0.9 away from 10
+  x.cases.back().seconds = {8, 10, 11.2};  // 2 and 1.2
+  CHECK(x.disturbed() == "other programs were running (the peak spreads by 12 %)");
+}
+
+// As OpenBLAS's openblas_get_config writes it: of builds that choose kernels when they are loaded, of others, and of other libraries.
+TEST_CASE("bench layouts: the BLAS names its kernels") {
+  CHECK(blas_library("OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH NO_AFFINITY SkylakeX MAX_THREADS=64") ==
+        "OpenBLAS 0.3.21, SkylakeX");
+  CHECK(blas_library("OpenBLAS 0.3.10 NO_AFFINITY HASWELL SINGLE_THREADED") == "OpenBLAS 0.3.10, HASWELL");
+  CHECK(blas_library("").empty());
+}
+
+// Compiles `...`, runs it and compares it with the printed lines, word by word.
+#define CHECK_CODE(printed, value, ...)                                              \
+  {                                                                                  \
+    const auto compiled = [] {                                                       \
+      __VA_ARGS__                                                                    \
+      return y.to_vector<float>();                                                   \
+    };                                                                               \
+    CHECK(compiled() == std::vector<float>(64, value));                              \
+    std::istringstream words(printed);                                               \
+    std::string line;                                                                \
+    for (std::string word; words >> word;) line += (line.empty() ? "" : " ") + word; \
+    CHECK(line == #__VA_ARGS__);                                                     \
+  }
+
 TEST_CASE("bench layouts: a layout as code") {
-  const Product p{parse_mesh("x=2,y=4"), 8, 8, 8};
-  LayoutResults x;
-  x.product = p;
-  LayoutRow row;
-  row.layout = layout("x+y.,.y,yx", p);
-  CHECK(code(x, row) ==
-        "  const Mesh mesh = make_mesh({{\"x\", 2}, {\"y\", 4}});\n"
-        "  const NamedSharding a(mesh, P(axes(\"x\", \"y\")));\n"
-        "  const NamedSharding b(mesh, P(none, \"y\"));\n"
-        "  const NamedSharding c(mesh, P(\"y\", \"x\"));\n"
-        "  const auto product = jit(matmul, {.out_shardings = c});\n"
-        "  const Array y = product(device_put(x, a), device_put(w, b));\n");
-  row.layout = layout("..,..,auto", p);
-  CHECK(code(x, row).find("out_shardings") == std::string::npos);
+  // clang-format off
+  CHECK_CODE(code_of("x=2,y=4", "x+y.,.y,yx"), 8,
+    namespace sa = shardarray;
+    const sa::Mesh mesh = sa::make_mesh({{"x", 2}, {"y", 4}});
+    const sa::NamedSharding a(mesh, sa::P(sa::axes("x", "y")));
+    const sa::NamedSharding b(mesh, sa::P(sa::none, "y"));
+    const sa::NamedSharding c(mesh, sa::P("y", "x"));
+    const sa::Array x = sa::ones({8, 8}, sa::float32);
+    const sa::Array w = sa::ones({8, 8}, sa::float32);
+    const auto product = sa::jit(sa::matmul, {.out_shardings = c});
+    const sa::Array y = product(sa::device_put(x, a), sa::device_put(w, b));)
+  CHECK_CODE(code_of("x=4", "..,.x,x.,x.", true, "bf16"), 64,
+    namespace sa = shardarray;
+    const sa::Mesh mesh = sa::make_mesh({{"x", 4}});
+    const sa::NamedSharding a(mesh, sa::P());
+    const sa::NamedSharding b(mesh, sa::P(sa::none, "x"));
+    const sa::NamedSharding v_cut(mesh, sa::P("x"));
+    const sa::NamedSharding c(mesh, sa::P("x"));
+    const sa::Array x = sa::ones({8, 8}, sa::bfloat16);
+    const sa::Array w = sa::ones({8, 8}, sa::bfloat16);
+    const sa::Array v = sa::ones({8, 8}, sa::bfloat16);
+    const auto product = sa::jit([](const sa::Array& p, const sa::Array& q, const sa::Array& r) { return sa::matmul(sa::matmul(p, q), r); }, {.out_shardings = c});
+    const sa::Array y = product(sa::device_put(x, a), sa::device_put(w, b), sa::device_put(v, v_cut));)
+  CHECK_CODE(code_of("x=2,y=4", "..,..,auto", false, "tf32"), 8,
+    namespace sa = shardarray;
+    const sa::tf32 products(true);
+    const sa::Mesh mesh = sa::make_mesh({{"x", 2}, {"y", 4}});
+    const sa::NamedSharding a(mesh, sa::P());
+    const sa::NamedSharding b(mesh, sa::P());
+    const sa::Array x = sa::ones({8, 8}, sa::float32);
+    const sa::Array w = sa::ones({8, 8}, sa::float32);
+    const auto product = sa::jit(sa::matmul);
+    const sa::Array y = product(sa::device_put(x, a), sa::device_put(w, b));)
+  // clang-format on
+  const std::string lines = code_of("x=4", "..,..,..");
+  CHECK(lines.starts_with("  namespace sa = shardarray;\n  const sa::Mesh mesh = "));
+  CHECK(lines.ends_with(";\n"));
 }
 
 TEST_CASE("bench layouts: a sweep of sizes") {
@@ -125,6 +241,7 @@ TEST_CASE("bench layouts: a sweep of sizes") {
   for (const auto& [text, why] : std::vector<std::pair<std::string, std::string>>{
            {"64..512", "it names none of m, k and n"},
            {"q=64..512", "it names none of m, k and n"},
+           {"m=", "it has no sizes of m"},
            {"m=64", "it is less than two sizes"},
            {"m=64..100", "it is less than two sizes"},
            {"m=9,8", "its sizes do not rise"},
@@ -225,6 +342,24 @@ TEST_CASE("bench layouts: two runs side by side") {
         compare({first, none, 0});
       },
       "none.json is no file of matmul_layouts --json: it does not begin with a description of the run");
+  const std::string absent = folder / "absent.json", usage = "Write compare before.json after.json.";
+  check_message(
+      [&] {
+        compare({absent, first});
+      },
+      "compare: the first file '" + absent +
+          "' cannot be read (No such file or directory). Name one that --json wrote.");
+  check_message(
+      [&] {
+        compare({first, absent});
+      },
+      "compare: the second file '" + absent + "' cannot be read");
+  check_message([&] { compare({}); }, "compare: the first file is not named. It compares two. " + usage);
+  check_message(
+      [&] {
+        compare({first, ""});
+      },
+      "compare: the second file is not named. It compares two. " + usage);
   std::filesystem::remove_all(folder);
 
   const auto percent = [](const std::string& line) {
@@ -280,8 +415,6 @@ TEST_CASE("bench layouts: two products") {
   LayoutRow row;
   row.layout = select_layouts({"..,.x,x.,x."}, mesh, true).at(0);
   CHECK(cut_text(x, row, 'V') == "x.");
-  CHECK(code(x, row).find("  const NamedSharding v_cut(mesh, P(\"x\"));\n") != std::string::npos);
-  CHECK(code(x, row).find("device_put(w, b), device_put(v, v_cut));\n") != std::string::npos);
   CHECK(parsed("--chain --layouts ..,.x,x.,x.").product().chain);
 }
 

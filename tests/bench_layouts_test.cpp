@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <set>
+#include <tuple>
 
 #include "../bench/layouts_results.h"
 #include "bench_layouts.h"
@@ -71,6 +72,7 @@ TEST_CASE("bench layouts: messages") {
       [] { parse_mesh("x"); },
       "--mesh x: 'x' is no axis with a size. Write axes of one letter with their sizes: x=8 or x=2,y=4.");
   check_message([] { parse_mesh("x=2,"); }, "'' is no axis with a size");
+  check_message([] { parse_mesh("x=100000"); }, "'x=100000' is too large: a mesh has 1 to 256 devices.");
   check_message([] { parse_mesh("x=2,x=4"); }, "axis x stands twice");
   check_message([] { parse_mesh("x=0"); }, "a mesh has 1 to 256 devices");
   check_message([] { parse_mesh("8=x"); }, "'8=x' is no axis with a size");
@@ -168,6 +170,21 @@ TEST_CASE("bench layouts: strategies cost what the formulas say") {
   const double matrix = 4.0 * 1024 * 1024;
   CHECK(evenly(grid, "xy,xy,xy").bytes <= doctest::Approx(3.0 / 4 * matrix / 2 + 1.0 / 2 * matrix / 4));
   CHECK(least_bytes(strategies(p, layout("..,..,..", p)), 8 * p.flops()).bytes == 0);  // repeat the work
+}
+
+// An axis of many prime factors is listed too: as a grid of r rows and c columns it makes tiles of C that are larger in both, and turns
+// them to rows then.
+TEST_CASE("bench layouts: strategies split long axes") {
+  const double side = 1024, square = 4 * side * side;
+  for (const auto& [mesh, r, c] : {std::tuple{"x=16", 4.0, 4.0}, {"x=32", 8.0, 4.0}, {"x=64", 8.0, 8.0}}) {
+    const Product p{parse_mesh(mesh), 1024, 1024, 1024, 4};
+    const double g = r * c, rows_of_a = square * (1 / r - 1 / g), columns_of_b = square / c * (g - 1) / g,
+                 rows_of_c = square / g * (c - 1) / c;
+    CAPTURE(mesh);
+    CHECK(evenly(p, "x.,x.,x.").bytes <= doctest::Approx(rows_of_a + columns_of_b + rows_of_c));
+    CHECK(evenly(p, "x.,..,x.").bytes == 0);
+    CHECK(strategies(p, layout("x.,x.,x.", p)).size() == 106);  // 1 + 9 + 36 + 60 lists of three factors
+  }
 }
 
 // Complete sums are gathered as elements, incomplete ones travel in float32.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
+#include <functional>
 #include <limits>
 #include <vector>
 
@@ -165,6 +166,47 @@ TEST_CASE("indexing: take_along_axis reads what x.at reads, in every mode") {
              want = x.at(i).get({.mode = sa::TakeMode::fill}).to_vector<float>();
   for (std::size_t k = 0; k < got.size(); k++)
     CHECK((got[k] == want[k] || (std::isnan(got[k]) && std::isnan(want[k]))));
+}
+
+TEST_CASE("complex: parts are as weak as what they are parts of, however and whenever that is computed") {
+  const Array x = sa::full({3}, 0.5f), weak = Array(0.5), half = sa::full({3}, 256.0, sa::bfloat16);
+  REQUIRE(weak.weak_type());
+  const Number unit(0, 1);
+  const std::vector<std::function<Array(const Array&)>> makers = {
+      [&](const Array& a) { return a + unit; },
+      [&](const Array& a) { return unit * a; },
+      [](const Array& a) { return a.astype(sa::complex64); },
+      [](const Array& a) { return sa::complex(a, 0.0); },
+      [](const Array& a) { return sa::complex(2.5, a); },
+      [](const Array& a) { return sa::complex(a, a); },
+      [&](const Array& a) { return sa::conj(a + unit); },
+      [&](const Array& a) { return -(a - unit) * 2; },
+      [](const Array& a) {
+        return sa::broadcast_to(sa::complex(a, 1.0), {2, 3});
+      },
+  };
+  for (const Array& a : {x, weak})
+    for (std::size_t k = 0; k < makers.size(); k++)
+      for (const auto& part :
+           {+[](const Array& z) { return sa::real(z); }, +[](const Array& z) { return sa::imag(z); }}) {
+        CAPTURE(k);
+        CAPTURE(a.weak_type());
+        const auto make = makers[k];
+        const Array pending = make(a);
+        const Array computed = sa::block_until_ready(make(a));
+        CHECK(part(pending).weak_type() == pending.weak_type());
+        CHECK(part(computed).weak_type() == pending.weak_type());
+        CHECK(part(pending).dtype() == sa::float32);
+        const auto sum = [part](const Array& h, const Array& z) { return h + part(z); };
+        const auto whole = [part, make](const Array& h, const Array& b) { return h + part(make(b)); };
+        const Array late = sum(half, pending), early = sum(half, computed),
+                    called = sa::jit(sum)(half, computed), traced = sa::jit(whole)(half, a);
+        CHECK(late.dtype() == (pending.weak_type() ? sa::bfloat16 : sa::float32));
+        for (const Array& other : {early, called, traced}) {
+          CHECK(other.dtype() == late.dtype());
+          CHECK(other.to_vector<double>() == late.to_vector<double>());
+        }
+      }
 }
 
 }  // namespace complex_edges_test

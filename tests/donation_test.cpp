@@ -249,6 +249,63 @@ TEST_CASE(
   CHECK_FALSE(keep.is_deleted());
 }
 
+TEST_CASE("memory: one array that is given away as two arguments is said to be so") {
+  const auto f =
+      sa::jit([](const Array& a, const Array& b) { return std::pair(a * 2, b * 3); }, {.name = "two"});
+  Array x = sa::block_until_ready(sa::device_put(numbers(4000), sa::devices()[0]));
+  int line = 0;
+  const std::string said = written([&] {
+    Array y = x;
+    line = __LINE__ + 1;
+    const auto [p, q] = f(std::move(x), std::move(y));
+    x = y = p;
+    CHECK(values(q) == values(numbers(4000) * 3));
+  });
+  const auto of = [&](int k) {
+    return notice(
+        "two: donated argument " + std::to_string(k) + " f32[4000] not reused: it is argument " +
+            std::to_string(1 - k) +
+            " as well. Pass it once; where both begin as one array and go on apart, only this call copies",
+        line);
+  };
+  CHECK((said == of(0) + of(1) || said == of(1) + of(0)));
+}
+
+TEST_CASE("memory: one argument is taken, another one that was given in vain has an owner elsewhere") {
+  const auto f = sa::jit([](const Array& a, const Array& b) { return std::pair(a * 2, b * 3); },
+                         {.donate = sa::Donate::all, .name = "both"});
+  const auto placed = [](int seed) {
+    return sa::block_until_ready(sa::device_put(numbers(4000) * seed, sa::devices()[0]));
+  };
+  for (const bool second : {false, true}) {
+    Array a = placed(2), b = placed(3);
+    const Array pending = (second ? a : b) + 1;
+    int line = 0;
+    const std::string said = written([&] {
+      line = __LINE__ + 1;
+      const auto [p, q] = f(a, b);
+      CHECK(values(p) == values(numbers(4000) * 4));
+      CHECK(values(q) == values(numbers(4000) * 9));
+    });
+    CHECK(said ==
+          notice("both: donated argument " + std::to_string(second ? 0 : 1) + " f32[4000]" + owned, line));
+    CHECK(values(pending) == values(numbers(4000) * (second ? 2 : 3) + 1));
+  }
+}
+
+TEST_CASE("memory: where a result is left that would have taken donated memory") {
+  const sa::Mesh mesh = sa::make_mesh({{"i", 8}});
+  const Array x = sa::device_put(numbers(4000), sa::NamedSharding(mesh, P("i")));
+  const auto whole = sa::jit([](const Array& v) { return std::pair(sa::sum(v), v * 2); },
+                             {.donate = sa::Donate::all, .out_shardings = sa::NamedSharding(mesh, P())});
+  CHECK(sa::explain(whole, x).donations()[0].reason ==
+        "no output of that size and sharding: result 1 lies as [{}], not [{i}]. out_shardings says where it "
+        "is left");
+  const auto shorter =
+      sa::jit([](const Array& v) { return v[sa::slice(0, 2000)]; }, {.donate = sa::Donate::all});
+  CHECK(sa::explain(shorter, x).donations()[0].reason == "no output of that size and sharding");
+}
+
 TEST_CASE("memory: device_put shares memory with what lies there already, unless that is moved in") {
   const sa::Sharding everywhere = sa::NamedSharding(sa::make_mesh({{"x", 2}}), P());
   const auto step =

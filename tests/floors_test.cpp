@@ -62,6 +62,7 @@ const std::map<std::string, int> public_floor = {
     {"polynomials.h", 4},
     {"window_functions.h", 4},
     {"tree.h", 6},
+    {"tree_filter.h", 6},
     {"collectives.h", 6},
     {"grad.h", 6},
     {"vmap.h", 6},

@@ -292,4 +292,70 @@ TEST_CASE("fusion: a reshape that splits dimensions is read where its operand st
   CHECK(all.to_vector<float>() == (y * 2).to_vector<float>());
 }
 
+TEST_CASE("fusion: loops that read one value and leave the program are one, and write over what is donated") {
+  using Pair = std::pair<Array, Array>;
+  using Two = Pair (*)(const Array&, const Array&);
+  const std::vector<Two> programs = {
+      [](const Array& a, const Array& b) { return Pair(a * 0.5, a + b); },
+      [](const Array& a, const Array& b) { return Pair(a + b, a * 0.5); },
+      [](const Array& a, const Array& b) { return Pair(a * 2 - b * 3, a * 3 + b * 2); },  // a rotation
+      [](const Array& a, const Array& b) { return Pair(b * 2, a + b); },
+      [](const Array& a, const Array& b) {  // Lion's step, and its momentum
+        return Pair(a - 0.5 * sa::sign(0.5 * a + 0.25 * b), 0.5 * a + 0.25 * b);
+      },
+  };
+  for (const sa::P& spec : {sa::P(), sa::P("x"), sa::P("x", "y")})
+    for (std::size_t k = 0; k < programs.size(); k++) {
+      CAPTURE(k);
+      CAPTURE(spec.to_string());
+      const Array a = numbers({40, 24}), b = numbers({40, 24}, sa::float32, 7);
+      const Pair want = programs[k](a, b);
+      const auto place = [&](const Array& x) {
+        return sa::block_until_ready(sa::device_put(x * 1, program_test::on_xy(spec)));
+      };
+      const auto f = sa::jit(programs[k], {.donate = sa::Donate::all});
+      const sa::Explanation plan = sa::explain(f, place(a), place(b));
+      CHECK(plan.steps_per_device == 1);
+      for (const sa::DonationInfo& d : plan.donations()) CHECK(d.reused);
+      CHECK(plan.peak_bytes_per_device == 2 * 40 * 24 * 4 /
+                                              (spec == sa::P()      ? 1
+                                               : spec == sa::P("x") ? 4
+                                                                    : 8));
+      for (int call = 0; call < 3; call++) {
+        const Pair got = f(place(a), place(b));
+        CHECK(sa::allclose(got.first, want.first));
+        CHECK(sa::allclose(got.second, want.second));
+      }
+    }
+  // What somebody reads elsewhere is written over by the other loop, which comes behind it.
+  const auto turned =
+      sa::jit([](const Array& u, const Array& v) { return Pair(u.T() * v, u - v); }, {.donate_args = {0}});
+  const auto square = [](int seed) {
+    return sa::block_until_ready(numbers({32, 32}, sa::float32, seed) * 1);
+  };
+  CHECK(sa::explain(turned, square(1), square(2)).donations()[0].reused);
+  CHECK(sa::allclose(turned(square(1), square(2)).first, square(1).T() * square(2)));
+  // Loops that wait for values of their own do not keep these alive together.
+  const auto waiting = [](const Array& x, const std::vector<Array>& all) {
+    std::vector<Array> r;
+    for (const Array& w : all) r.push_back(x > sa::matmul(x, w));
+    return r;
+  };
+  std::vector<Array> several;
+  for (int k = 0; k < 8; k++) several.push_back(square(k + 2));
+  const std::int64_t item = 32 * 32 * 4;  // x, the operands, the results, a product or two
+  CHECK(sa::explain(sa::jit(waiting), square(1), several).peak_bytes_per_device <=
+        item * (1 + 8 + 2) + 8 * item / 4);
+  // What is read elsewhere is computed where it was.
+  const auto used = [](const Array& a, const Array& w) {
+    const Array h = a * 2;
+    return std::tuple(sa::matmul(h, w), a + 1, sa::sum(a * 3));
+  };
+  const Array a = numbers({24, 24}), w = numbers({24, 24}, sa::float32, 3);
+  const auto [m, n, s] = sa::jit(used)(a, w);
+  CHECK(sa::allclose(m, sa::matmul(a * 2, w)));
+  CHECK(sa::allclose(n, a + 1));
+  CHECK(sa::allclose(s, sa::sum(a * 3)));
+}
+
 }  // namespace fusion_test

@@ -125,11 +125,39 @@ TEST_CASE("nn: activations, batches and gradients") {
         const auto layers = nn::mlp_layers(a["in"].get<int>(), a["out"].get<int>(), a["width"], a["depth"],
                                            key(), {}, Where::here());
         const nn::MLP<UnaryFunction<"relu">, decltype(activation)> m{layers, relu, activation};
+        const auto same =
+            nn::mlp(a["in"].get<int>(), a["out"].get<int>(), a["width"], a["depth"], relu, activation, key());
+        CHECK(tree_equal(m.layers, same.layers));
+        CHECK(golden::close(vmap(same)(golden::array(c["inputs"]["x"])), c["outputs"], 1e-5, 1e-6));
         CHECK(golden::close(vmap(m)(golden::array(c["inputs"]["x"])), c["outputs"], 1e-5, 1e-6));
         seen++;
       });
   }
   CHECK(seen == 18);
+}
+
+static Array doubled_tanh(const Array& x) { return tanh(x) * 2; }
+
+TEST_CASE("nn: an MLP as a field has any activation, and is assigned like others") {
+  const Array key = random::key(3), x = random::normal(key, {5, 2});
+  struct Model {
+    nn::MLP<nn::Function<doubled_tanh>> own;
+    nn::MLP<nn::Function<shardarray::tanh>> function;
+    nn::MLP<decltype(gelu), decltype(sigmoid)> objects;
+  };
+  const auto layers = [&] { return nn::MLP<>::init(2, 3, 4, 1, key).layers; };
+  Model m{decltype(Model::own)::init(2, 3, 4, 1, key), decltype(Model::function)::init(2, 3, 4, 1, key),
+          decltype(Model::objects)::init(2, 3, 4, 1, key)};
+  m = tree_map([](const Array& a) { return a * 1.5; }, m);
+  const auto by_hand = [&](const auto& activation, const auto& last) {
+    std::vector<nn::Linear> l = tree_map([](const Array& a) { return a * 1.5; }, layers());
+    return vmap([&](const Array& row) { return last(l[1](activation(l[0](row)))); })(x);
+  };
+  const auto none_behind = [](const Array& y) { return y; };
+  CHECK(allclose(vmap(m.own)(x), by_hand(doubled_tanh, none_behind)));
+  CHECK(allclose(vmap(m.function)(x), by_hand([](const Array& y) { return tanh(y); }, none_behind)));
+  CHECK(allclose(vmap(m.objects)(x), by_hand(gelu, sigmoid)));
+  CHECK(allclose(jit([](const Model& n, const Array& v) { return vmap(n.own)(v); })(m, x), vmap(m.own)(x)));
 }
 
 TEST_CASE("nn: what is refused, and trees") {

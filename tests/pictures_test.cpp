@@ -98,6 +98,32 @@ int open_terminal() {
   return -1;
 }
 
+// What these variables were is so again.
+class Variables {
+ public:
+  explicit Variables(const std::vector<std::string>& names) {
+    for (const std::string& name : names) {
+      const char* const value = std::getenv(name.c_str());
+      old_.emplace_back(name, value ? std::optional<std::string>(value) : std::nullopt);
+      unsetenv(name.c_str());
+    }
+  }
+  Variables(const Variables&) = delete;
+  Variables& operator=(const Variables&) = delete;
+  ~Variables() {
+    for (const auto& [name, value] : old_)
+      value ? setenv(name.c_str(), value->c_str(), 1) : unsetenv(name.c_str());
+  }
+
+ private:
+  std::vector<std::pair<std::string, std::optional<std::string>>> old_;
+};
+
+std::string without_colors(std::string text) {
+  for (std::size_t at; (at = text.find('\x1b')) != text.npos;) text.erase(at, text.find('m', at) - at + 1);
+  return text;
+}
+
 // What visualize_sharding writes to a standard output that is a terminal, so many columns wide (0: it does not say), or a file.
 std::string printed(bool terminal, const Shape& shape, const Sharding& sharding, unsigned short columns = 0) {
   const int master = terminal ? open_terminal() : -1;
@@ -259,22 +285,64 @@ TEST_CASE("pictures: colours only on a colour terminal, and no wider than it") {
     MESSAGE("skipped: this system has no pseudo-terminals");
     return;
   }
-  const char *term = std::getenv("TERM"), *no_color = std::getenv("NO_COLOR");
-  const std::string old_term = term ? term : "", old_no_color = no_color ? no_color : "";
+  const Variables kept({"TERM", "COLORTERM", "NO_COLOR", "COLUMNS"});
   setenv("TERM", "xterm", 1);
-  unsetenv("NO_COLOR");
+  setenv("COLORTERM", "truecolor", 1);
   CHECK(printed(false, {8}, sharding) == plain);
   CHECK(printed(true, {8}, sharding) == colored);
   CHECK(printed(true, {8, 64}, sharding, 40) ==
         render_sharding({8, 64}, sharding, {.use_color = true, .max_width = 40}));
   CHECK(printed(true, {8, 64}, sharding, 200) == render_sharding({8, 64}, sharding, {.use_color = true}));
+  setenv("NO_COLOR", "", 1);  // no-color.org: set, and not empty
+  CHECK(printed(true, {8}, sharding) == colored);
   setenv("NO_COLOR", "1", 1);
   CHECK(printed(true, {8}, sharding) == plain);
   unsetenv("NO_COLOR");
-  setenv("TERM", "dumb", 1);
-  CHECK(printed(true, {8}, sharding) == plain);
-  term ? setenv("TERM", old_term.c_str(), 1) : unsetenv("TERM");
-  if (no_color) setenv("NO_COLOR", old_no_color.c_str(), 1);
+  unsetenv("COLORTERM");
+  for (const char* term : {"dumb", "vt100", "linux", "xterm"}) {
+    setenv("TERM", term, 1);
+    CHECK(printed(true, {8}, sharding) == plain);
+  }
+  setenv("TERM", "xterm-direct", 1);
+  CHECK(printed(true, {8}, sharding) == colored);
+  setenv("TERM", "xterm-256color", 1);
+  const std::string of_palette = printed(true, {8}, sharding);
+  // 0x393b79 is nearest to (1, 1, 2) of the cube, levels 95 and 135.
+  CHECK(of_palette.starts_with("\x1b[38;5;231;48;5;60m"));
+  CHECK(without_colors(of_palette) == without_colors(colored));
+  setenv("COLUMNS", "40", 1);  // where no terminal says how wide it is
+  CHECK(printed(false, {8, 64}, sharding) == render_sharding({8, 64}, sharding, {.max_width = 40}));
+  CHECK(without_colors(printed(true, {8, 64}, sharding, 60)) ==
+        without_colors(render_sharding({8, 64}, sharding, {.use_color = true, .max_width = 60})));
+  for (const char* columns : {"", "0", "-3", "forty"}) {
+    setenv("COLUMNS", columns, 1);
+    CHECK(printed(false, {8, 64}, sharding) == render_sharding({8, 64}, sharding));
+  }
+}
+
+TEST_CASE("pictures: letters are broken nowhere, and take the columns that they have") {
+  const std::string name = "列列列列列列列列列列";  // 3 bytes and 2 columns each
+  const Mesh mesh = make_mesh({{"é" + name, 8}});
+  const Sharding sum = NamedSharding(mesh, P(unreduced("é" + name)));
+  for (const int width : {20, 21, 22, 30}) {
+    const std::string picture = render_sharding({4}, sum, {.max_width = width});
+    CAPTURE(picture);
+    std::size_t letters = 0;
+    std::istringstream lines(picture);
+    for (std::string line; std::getline(lines, line);) {
+      std::size_t columns = 0;
+      for (std::size_t k = 0; k < line.size(); columns++) {
+        const auto first = static_cast<unsigned char>(line[k]);
+        const std::size_t bytes = first < 0x80 ? 1 : first < 0xe0 ? 2 : 3;
+        REQUIRE((first < 0x80 || first >= 0xc2));  // no letter begins within one
+        REQUIRE(k + bytes <= line.size());
+        if (line.compare(k, bytes, "列") == 0) letters++, columns++;
+        k += bytes;
+      }
+      CHECK(columns <= static_cast<std::size_t>(width));
+    }
+    CHECK(letters == 10);
+  }
 }
 
 }  // namespace pictures_test

@@ -155,8 +155,8 @@ TEST_CASE("plan lock: files that are none, and another word in the variable") {
   CHECK_THROWS_AS(hold("", folder.file("."), plan({})), sa::IoError);
   CHECK_THROWS_AS(hold("update", folder.file("none/step.plan"), plan({})), sa::IoError);
   CHECK(message_of<sa::Error>([&] { hold("yes", path, plan({})); })
-            .find("SHARDARRAY_PLAN_LOCK: 'yes' is no way to hold plans. It is `update`, or not set. Change "
-                  "it.") == 0);
+            .find("SHARDARRAY_PLAN_LOCK: 'yes' is not understood. It is `update`, or not set. Correct or "
+                  "unset it.") == 0);
 }
 
 TEST_CASE("plan lock: any names, other ends of lines, more lines than anybody reads") {

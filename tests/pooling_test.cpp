@@ -157,6 +157,11 @@ TEST_CASE("pooling: long windows, with strides and dilation, as short ones") {
 TEST_CASE("pooling: what does not fit says what and how") {
   const Array x = sa::ones({2, 8});
   const auto said = [](const auto& f) { return message_of<sa::Error>([&] { (void)f(); }); };
+  CHECK(said([] {
+          return sa::nn::MaxPool2d{}(sa::ones({1, 4, 4}));
+        }) ==
+        "nn::MaxPool2d: kernel_size is empty. It is a number for each of 2 spatial dimensions, or one for "
+        "all. Give it.");
   CHECK(said([&] {
           return sa::max_pool(x, {1, 2, 3});
         }) ==

@@ -260,6 +260,18 @@ TEST_CASE("tree: partition, combine, filter") {
   CHECK(id(whole.w) == id(m.w));
   CHECK(tree_leaves(filter(m, is_array)).size() == 4);
   CHECK(tree_leaves(filter(m, [](const Array&) { return false; })).empty());
+  // By paths, each asked for once.
+  Texts asked;
+  const auto by_path = [&](const Array&, const std::string& path) {
+    asked.push_back(path);
+    return path == "w" || path.starts_with("pair[1]");
+  };
+  const auto [chosen, others] = partition(m, by_path);
+  CHECK(asked == tree_paths(m));
+  CHECK(tree_paths(chosen) == Texts{"w", "pair[1]"});
+  CHECK(tree_paths(others) == Texts{"pair[0]", "t[0]"});
+  CHECK(tree_paths(filter(m, by_path)) == tree_paths(chosen));
+  CHECK(tree_equal(combine(chosen, others), m));
   CHECK(id(combine(Array(), m.w, m.pair[0])) == id(m.w));
   CHECK(message([&] { combine(net(1), net(2)); }) ==
         "combine: tree 1 has 2 entries at `layers`, the first tree has 1. All trees must have the same sizes "

@@ -296,7 +296,8 @@ TEST_CASE("explain: what moves something names the next best way") {
   const std::string text =
       sa::explain([](const Array& v, const Array& w) { return v * w; }, a, b).to_string();
   CHECK_MESSAGE(
-      text.find("mul, moves 112 B by operand 1 as [{x}, {}]; next best 112 B by operand 0 as [{}, {x}]") !=
+      text.find(
+          "mul %0 %2, moves 112 B by operand 1 as [{x}, {}]; next best 112 B by operand 0 as [{}, {x}]") !=
           text.npos,
       text);
   const sa::TransferInfo moved =

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "shardarray/files.h"
+#include "shardarray/tree_filter.h"
 
 namespace shardarray::checkpoints {
 

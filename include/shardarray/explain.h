@@ -83,8 +83,10 @@ class SHARDARRAY_API Explanation {
   [[nodiscard]] std::vector<std::string> results() && { return std::move(results_); }
   /// What the device receives that receives most over the whole program, if memories were separate.
   [[nodiscard]] std::int64_t received_bytes_per_device() const;
-  /// Sums, then lines for the values (type, sharding, operation, source line), transfers, donations and the largest pieces of
-  /// memory. Streams so too.
+  /// Sums, then lines for the values, transfers, donations and the largest pieces of memory. Of a value: its number, type, sharding, `U`
+  /// with the axes of partial sums, the operation or kind of transfer with the values that it takes, what moves something for it and the
+  /// next best way, source line. `x:(4)2` is, as in Shardy, the factor 2 of axis x below a factor 4: with x = 8 it
+  /// tells the two of each pair of neighbours apart. Streams so too.
   [[nodiscard]] std::string to_string() const;
 
   /// That the program runs on, in its order.
@@ -112,7 +114,7 @@ class SHARDARRAY_API Explanation {
   std::shared_ptr<const Program> program_;
   std::vector<TransferInfo> transfers_;
   std::vector<DonationInfo> donations_;
-  std::string values_;  ///< one line per value: type, sharding, op, source
+  std::string values_;  ///< one line per value
   std::vector<BufferInfo> largest_;
   std::vector<std::string> results_;
 };

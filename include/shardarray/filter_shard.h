@@ -7,6 +7,7 @@
 #include "shardarray/detail/placed_call.h"
 #include "shardarray/placement.h"
 #include "shardarray/tree.h"
+#include "shardarray/tree_filter.h"
 
 namespace shardarray {
 

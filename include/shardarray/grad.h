@@ -6,6 +6,7 @@
 #include "shardarray/detail/call.h"
 #include "shardarray/detail/differentiation.h"
 #include "shardarray/detail/placed_call.h"
+#include "shardarray/tree_filter.h"
 
 namespace shardarray {
 

@@ -5,6 +5,7 @@
 // In this order: compilers print the way on which a header with an error was included.
 #include "shardarray/array.h"
 #include "shardarray/tree.h"
+#include "shardarray/tree_filter.h"
 
 #include "shardarray/detail/call.h"
 #include "shardarray/detail/jit_call.h"

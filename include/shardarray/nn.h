@@ -10,3 +10,4 @@
 #include "shardarray/nn/norms.h"
 #include "shardarray/nn/recurrent.h"
 #include "shardarray/nn/sequential.h"
+#include "shardarray/tree_filter.h"

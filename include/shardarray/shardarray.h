@@ -3,6 +3,7 @@
 // First those whose sentences compilers print, with the way on which they were included.
 #include "shardarray/array.h"
 #include "shardarray/tree.h"
+#include "shardarray/tree_filter.h"
 
 #include "shardarray/detail/call.h"
 

@@ -125,9 +125,10 @@ template <class T> using fields_of = decltype(with_fields(std::declval<T&>(), As
 template <class Part, class Owner, FieldName name> struct IsTree {
   static consteval bool ok() {
     constexpr NoTree why = no_tree_v<Part>;
-    static_assert(why != NoTree::function,
-                  "shardarray tree: a std::function or a lambda with captures has no identity to "
-                  "cache by; use a template parameter (nn::MLP<my_fn>) or a plain function pointer");
+    static_assert(
+        why != NoTree::function,
+        "shardarray tree: a std::function or a lambda with captures has no identity to "
+        "cache by; use a template parameter (nn::MLP<nn::Function<my_fn>>) or a plain function pointer");
     static_assert(why != NoTree::reference,
                   "shardarray tree: references, data pointers and constants cannot be fields of a "
                   "tree; hold the Array by value (handles are cheap to copy)");
@@ -466,34 +467,6 @@ template <class W, Tree T, class R> [[nodiscard]] T tree_at(const W& part_of, T 
   return tree;
 }
 
-/// Predicates for filter() and partition(): is an array at all; is a floating or complex one.
-inline constexpr struct is_array_fn {
-  [[nodiscard]] bool operator()(const Array& x) const { return x.has_value(); }
-} is_array{};
-inline constexpr struct is_inexact_array_fn {
-  [[nodiscard]] bool operator()(const Array& x) const { return x.has_value() && is_inexact(x.dtype()); }
-} is_inexact_array{};
-
-/// `t` without the arrays that fail `keep`, which are absent then; statics stay. `keep` sees present arrays only.
-template <Tree T, std::predicate<const Array&> F> [[nodiscard]] T filter(T t, const F& keep) {
-  detail::each_leaf(t, [&](Array& a, const Path&) {
-    if (a.has_value() && !keep(std::as_const(a))) a = Array();
-  });
-  return t;
-}
-/// (the arrays that pass, the others): `combine` puts them together again.
-template <Tree T, std::predicate<const Array&> F>
-[[nodiscard]] std::pair<T, T> partition(const T& t, const F& keep) {
-  return {filter(t, keep), filter(t, [&](const Array& a) { return !keep(a); })};
-}
-/// @cond
-template <class T, class F>
-requires(!Tree<T> && (std::same_as<F, is_array_fn> || std::same_as<F, is_inexact_array_fn>)) [[nodiscard]] T
-    filter(T t, const F&) {
-  (void)detail::TreeCheck<T>::ok();
-  return t;
-}
-/// @endcond
 /// `combine(t, others...)`: at every place the first array that is present. Throws TreeError with the path where sizes or keys differ.
 inline constexpr detail::PlacedFunction<detail::combine_fn> combine{};
 

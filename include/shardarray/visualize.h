@@ -47,8 +47,9 @@ struct VisualizeOptions {
                                                          const VisualizeOptions& options = {},
                                                          Where w = Where::here());
 
-/// Prints that picture; in colours when standard output is a terminal, NO_COLOR is unset and TERM is not
-/// `dumb`; no wider than the terminal. Throws as render_sharding().
+/// Prints that picture; in colours when standard output is a terminal that shows them, by COLORTERM (truecolor, 24bit) or TERM
+/// (..-direct; the nearest of 256 colours: ..256color..), and NO_COLOR is unset or empty; no wider than the terminal, without one than
+/// COLUMNS. Throws as render_sharding().
 SHARDARRAY_API void visualize_sharding(const Shape& shape, const Sharding& sharding,
                                        const VisualizeOptions& options = {}, Where w = Where::here());
 

@@ -112,8 +112,7 @@ Array host_array(const void* data, DType stored, std::size_t size, const ShapeOf
 void throw_no_array_at(const std::string& path, const char* function) {
   throw TreeError(
       fmt::format("{}: there is a sharding for `{}`, and the tree has no array there. Keys are the paths of "
-                  "arrays, as tree_paths() has them. "
-                  "Check it.",
+                  "arrays, as tree_paths() has them. Check it.",
                   function, path));
 }
 

@@ -229,8 +229,7 @@ void ShardedArray::read(void* to, DType wanted, std::int64_t elements, const cha
   if (what == std::string_view("item") && !holds(wanted, t.dtype))
     throw DTypeError(
         fmt::format("item: a value of {} does not fit exactly into {}. A number is read into a type that "
-                    "holds every one. "
-                    "Say x.item<{}>(), or {}.astype({}).item<{}>().",
+                    "holds every one. Say x.item<{}>(), or {}.astype({}).item<{}>().",
                     name(t.dtype), name(wanted), name_in_cpp(t.dtype),
                     is_complex(t.dtype) && !is_complex(wanted) ? "real(x)" : "x",
                     wanted == DType::bool_ ? "bool_" : name(wanted), name_in_cpp(wanted)));

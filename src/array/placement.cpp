@@ -90,8 +90,7 @@ Array from_callback(const Shape& shape, const Sharding& s,
       if (!(given.shape == tile.size) && !(given.shape.size() == 1 && given.shape[0] == tile.elements()))
         throw ShapeError(
             fmt::format("make_array_from_callback: Expected shard shape {} doesn't match the single device "
-                        "array shape {} for index "
-                        "{}. Return the part that the index names.",
+                        "array shape {} for index {}. Return the part that the index names.",
                         to_string(tile.size), to_string(given.shape), to_string(at->second)));
       if (made.empty()) t.dtype = given.dtype;
       if (given.dtype != t.dtype)
@@ -218,11 +217,10 @@ LocalTiles local_tiles(const Layout& l, std::span<const int> own, const Shape& w
     total += box.size[d];
   }
   if (local.shape[d] == whole[d] || local.shape[d] == total) return r;
-  throw ShapeError(
-      fmt::format("make_array_from_process_local_data: dimension {} of {} has {} entries. Of the {} of the "
-                  "whole array {} "
-                  "are on devices of process {}, and a process gives these, or all. Give that many.",
-                  d, to_string(local), local.shape[d], whole[d], total, process_index()));
+  throw ShapeError(fmt::format(
+      "make_array_from_process_local_data: dimension {} of {} has {} entries. Of the {} of the whole array "
+      "{} are on devices of process {}, and a process gives these, or all. Give that many.",
+      d, to_string(local), local.shape[d], whole[d], total, process_index()));
 }
 
 Shape whole_shape(const Layout& l, std::span<const int> own, const Type& local) {
@@ -234,8 +232,7 @@ Shape whole_shape(const Layout& l, std::span<const int> own, const Type& local) 
     if (here == 0 || local.shape[d] % here != 0)
       throw ShapeError(
           fmt::format("make_array_from_process_local_data: dimension {} of {} is cut into {} equal parts "
-                      "here, in process "
-                      "{}, where the shape of the whole is not given. Give `global_shape`.",
+                      "here, in process {}, where the shape of the whole is not given. Give `global_shape`.",
                       d, to_string(local), here, process_index()));
     whole.push_back(local.shape[d] / here * l.tiles(static_cast<int>(d)));
   }

@@ -349,8 +349,7 @@ print_options::print_options(const ArrayFormat& wanted, Where w) : previous_(thr
       wanted.threshold < 0)
     throw Error(fmt::format(
         "print_options: precision {}, threshold {}, edge_items {}, line_width {}. A number has 0 to 100 "
-        "digits "
-        "after the point, an end and a line have something, no threshold is negative. Correct them.",
+        "digits after the point, an end and a line have something, no threshold is negative. Correct them.",
         wanted.precision, wanted.threshold, wanted.edge_items, wanted.line_width));
   thread_format() = wanted;
 }

@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 
 #include "shardarray/error.h"
@@ -40,9 +41,9 @@ bool env_flag(const char* name, bool fallback) {
 
 std::int64_t comm_timeout() { return 1000 * env_int("SHARDARRAY_COMM_TIMEOUT", 300, 0, 1'000'000); }
 
-static std::string_view debug_word() {
+static std::string debug_word() {
   const char* const text = std::getenv("SHARDARRAY_DEBUG");
-  const std::string_view word = text ? text : "";
+  std::string word = text ? text : "";
   if (!word.empty() && word != "2" && word != "time" && word != "0")
     fmt::print(stderr,
                "shardarray: environment: SHARDARRAY_DEBUG={} is not understood. It is 2 or time. Correct the "
@@ -52,7 +53,7 @@ static std::string_view debug_word() {
 }
 
 bool debug_is(const char* word) {
-  static const std::string_view said = debug_word();  // one warning
+  static const std::string said = debug_word();  // one warning; the variable may change
   return said == word;
 }
 

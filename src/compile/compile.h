@@ -45,7 +45,8 @@ struct PlacedValue {
   const Layout* layout = nullptr;
   std::string op;
   Where where;
-  std::string note;  ///< about how it is made
+  std::string note;     ///< about how it is made
+  std::vector<int> in;  ///< values that it is made of; only where CompileInput asks for runner-ups
 };
 struct DonationVerdict {
   bool reused = false;

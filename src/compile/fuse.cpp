@@ -7,9 +7,11 @@
 
 #include "base/at.h"
 #include "compile/group_graph.h"
+#include "compile/group_rows.h"
 #include "compile/in_place.h"
 #include "compile/index_map.h"
 #include "compile/passes.h"
+#include "compile/siblings.h"
 #include "compile/step_kind.h"
 #include "shardarray/error.h"
 
@@ -29,6 +31,7 @@ class Fuser {
   std::optional<Fusion> run() {
     find_users();
     for (int s = static_cast<int>(p_.steps.size()) - 1; s >= 0; s--) assign(s);
+    merge_siblings();
     settle_storage();
     if (!collect()) return std::nullopt;
     return std::move(fusion_);
@@ -44,7 +47,6 @@ class Fuser {
   };
 
   const FlatNode* node(int s) const { return node_of(at(p_.steps, s), g_); }
-
   StepKind kind(int s) const { return at(kinds_, s); }
 
   std::optional<bool> flushes(int s) const {
@@ -219,7 +221,7 @@ class Fuser {
           if (at(p_.steps, u).in[k] != v) continue;
           if (const FlatNode* n = node(u); n && n->op->form == Form::take && k == 0) return std::nullopt;
           for (const IndexMap& m : it->second) {
-            IndexMap composed = compose(with_inner(m, u), reading_map(u, k, group));
+            IndexMap composed = compose(with_inner(m, node(u)), reading_map(u, k, group));
             if (std::find(maps.begin(), maps.end(), composed) == maps.end())
               maps.push_back(std::move(composed));
           }
@@ -229,25 +231,10 @@ class Fuser {
     return maps;
   }
 
-  // Below a reduce the domain's inner dimensions exist as well.
-  IndexMap with_inner(IndexMap m, int u) const {
-    const FlatNode* n = node(u);
-    if (!n || n->op->form != Form::reduce) return m;
-    const int outer = static_cast<int>(m.dims.size());
-    for (std::size_t k = 0; k < n->attrs->dims.size(); k++)
-      m.dims.push_back(IndexSum::along(outer + static_cast<int>(k)));
-    return m;
-  }
-
-  // How step u reads operand k: a reduce reads its operand along the domain's inner dimensions.
-  IndexMap reading_map(int u, std::size_t k, int group) {
-    const FlatNode* n = node(u);
-    if (n && n->op->form == Form::reduce) {
-      const std::size_t outer = at(p_.values, at(domains_, group).value).type.shape.size();
-      return reduce_map(*n, outer);
-    }
-    if (!n) return identity_map(at(p_.values, at(p_.steps, u).in[0]).type.shape.size());  // a slice or a copy
-    return operand_map(at(p_.steps, u), g_, k);
+  // How step u reads operand k in a group.
+  IndexMap reading_map(int u, std::size_t k, int group) const {
+    return in_group_map(at(p_.steps, u), k, p_, g_,
+                        at(p_.values, at(domains_, group).value).type.shape.size());
   }
 
   bool try_join(int s, int group, bool other_users) {
@@ -282,39 +269,21 @@ class Fuser {
            std::find(maps.begin(), maps.end(), map) != maps.end();
   }
 
-  // The group's points become the rows that s reduces: a row is read again where its sum is used, not stored. Only where
-  // there are rows enough for all workers, or little to do.
+  // The group's points become the rows that s reduces: a row is read again where its sum is used, not stored.
   bool turn_into_rows(int s, int group, std::vector<IndexMap> maps) {
     Domain& d = at(domains_, group);
     if (d.reduce >= 0 || maps.size() != 1) return false;
-    const LocalValue &in = at(p_.values, at(p_.steps, s).in[0]), &full = at(p_.values, d.value);
-    const LocalValue& rows = at(p_.values, at(p_.steps, s).out[0]);
-    if (!(in.type.shape == full.type.shape) || in.layout != full.layout ||
-        rows.layout->order() != full.layout->order())
-      return false;
-    const std::size_t outer = rows.type.shape.size();
-    const IndexMap to_rows = reduce_map(*node(s), outer);
-    if (maps[0].dims.size() != outer) return false;
-    for (std::size_t j = 0; j < to_rows.dims.size(); j++) {
-      const auto k = static_cast<std::size_t>(to_rows.dims[j].terms[0].dim);
-      if (k >= outer) {
-        if (full.layout->tiles(static_cast<int>(j)) != 1) return false;
-        continue;
-      }
-      if (maps[0].dims[k].dimension() != static_cast<int>(j)) return false;
-      if (full.layout->dims()[j] != rows.layout->dims()[k]) return false;
-    }
-    std::int64_t tiles = 1;
-    for (int k = 0; k < rows.layout->rank(); k++) tiles *= rows.layout->tiles(k);
-    if (num_elements(rows.type.shape) / tiles < limits_.enough_rows &&
-        num_elements(full.type.shape) / tiles > limits_.few_points)
+    const auto value = [&](int v) -> const LocalValue& { return at(p_.values, v); };
+    const LocalStep& step = at(p_.steps, s);
+    const IndexMap to_rows = reduce_map(*node(s), value(step.out[0]).type.shape.size());
+    if (!are_rows({value(step.in[0]), value(d.value), value(step.out[0]), maps[0], to_rows}, limits_))
       return false;
     for (int member : d.steps)
       for (IndexMap& m : maps_[{group, member}]) m = compose(to_rows, m);
     d.full = d.value;
-    d.value = at(p_.steps, s).out[0];
+    d.value = step.out[0];
     d.reduce = s;
-    place(s, group, {identity_map(outer)});
+    place(s, group, {identity_map(value(d.value).type.shape.size())});
     return true;
   }
 
@@ -329,12 +298,10 @@ class Fuser {
   bool in_group(int s, int group) const { return at(groups_of_, s).contains(group); }
 
   bool merge_all(std::set<int>& groups) {
-    auto it = groups.begin();
-    const int first = *it++;
-    for (; it != groups.end(); ++it)
-      if (!can_merge(find(first), *it)) return false;
-    it = groups.begin();
-    for (++it; it != groups.end(); ++it) {
+    const int first = *groups.begin();
+    const auto others = std::next(groups.begin());
+    if (!std::all_of(others, groups.end(), [&](int k) { return can_merge(find(first), k); })) return false;
+    for (auto it = others; it != groups.end(); ++it) {
       if (!can_merge(find(first), *it)) return false;
       merge(find(first), *it);
     }
@@ -371,7 +338,33 @@ class Fuser {
     y.steps.clear();
   }
 
-  // ---- what is stored where
+  // Loops that read one value where they write are one, which reads it once and may write over it.
+  void merge_siblings() {
+    const StepGroups groups{p_, g_, kinds_, groups_of_, users_, must_store_, alone_};
+    std::map<int, GroupReads> reads;          // by group
+    std::map<int, std::vector<int>> readers;  // by value
+    for (int k = 0; k < std::ssize(domains_); k++) {
+      const Domain& d = at(domains_, k);
+      if (find(k) != k || !d.loop || d.reduce >= 0) continue;
+      const std::vector<IndexMap> points{identity_map(at(p_.values, d.value).type.shape.size())};
+      auto found = groups.reads(k, d.steps, d.value, [&](int s) { return maps_.at({k, s}) == points; });
+      if (!found) continue;
+      for (const int v : found->all) readers[v].push_back(k);
+      reads[k] = std::move(*found);
+    }
+    for (const auto& [v, all] : readers) {
+      int first = find(all[0]);
+      for (const int k : all) {
+        const int other = find(k);
+        if (other == first) continue;
+        if (can_merge(first, other) && GroupReads::nest(reads[first], reads[other])) {
+          merge(first, other);
+          reads[first].temporary.merge(reads[other].temporary);
+        } else first = other;
+      }
+    }
+  }
+
   void settle_storage() {
     fusion_.storage.resize(p_.values.size());
     for (std::size_t v = 0; v < p_.values.size(); v++) {

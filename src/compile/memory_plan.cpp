@@ -1,4 +1,6 @@
 // The static memory plan: donated inputs become outputs, everything temporary gets an offset in its device's arena.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 #include <limits>
@@ -14,6 +16,7 @@
 #include "compile/largest.h"
 #include "compile/lay_in_result.h"
 #include "compile/scratch_plan.h"
+#include "layout/spelling.h"
 #include "shardarray/error.h"
 
 namespace shardarray {
@@ -241,8 +244,21 @@ class Planner {
       d.reused = taken[i] || forwarded(i);
       if (!d.reused)
         d.reason = fits[i] ? "it is still read after its replacement is written"
-                           : "no output of that size and sharding";
+                           : "no output of that size and sharding" + that_lies_elsewhere(i);
     }
+  }
+
+  // Of the results without reused memory the first that would have taken that of input i, had it been left where the input is.
+  std::string that_lies_elsewhere(std::size_t i) const {
+    const LocalValue& x = at_.value(p_.inputs[i]);
+    for (std::size_t k = 0; k < output_values_.size(); k++) {
+      const LocalValue& o = at_.value(output_values_[k]);
+      if (program_.outputs[k].alias >= 0 || o.type.shape != x.type.shape || o.type.dtype != x.type.dtype)
+        continue;
+      return fmt::format(": result {} lies as {}, not {}. out_shardings says where it is left", k,
+                         spec_text(*o.layout, in_.mesh), spec_text(*x.layout, in_.mesh));
+    }
+    return "";
   }
 
   void place_outputs() {

@@ -3,12 +3,14 @@
 // plan of all is kept.
 #include <algorithm>
 #include <list>
+#include <numeric>
 #include <optional>
 
 #include "base/at.h"
 #include "base/print_time.h"
 #include "base/sizes.h"
 #include "compile/partitioner.h"
+#include "compile/shared_copies.h"
 #include "compile/sort_by_columns.h"
 
 namespace shardarray {
@@ -18,6 +20,7 @@ namespace {
 constexpr int kMostTrials = 3;  // of one kind of search; later ones hardly ever find more
 constexpr std::size_t kMostDecided = 64, kMostDetours = 24,
                       kMostPlaces = 8;     // of programs that are planned soon
+constexpr double kWorthACopy = 1.0 / 16;   // of the price of what a plan moves
 constexpr double kOneMoreTransfer = 4096;  // bytes for which a plan may have one more: about a microsecond
 
 double price_of(const std::vector<Transfer>& transfers, const CostModel& cost) {
@@ -87,6 +90,7 @@ struct Plan {
   Preferences by;
   StrategySearch* search;
   std::vector<int> detours = {};
+  Copies copies = {};
 };
 
 /// A trial, and how the next one was to be.
@@ -102,30 +106,73 @@ std::int64_t received_bytes(const Trial& t) {
   return bytes;
 }
 
-// A node that takes a dearer way may spare others more: the plan of a small program that moves less by that, if it is cheaper. What is
-// called, and what is called often, is planned too often for that; collectives are as the program says.
-void take_detours(Plan& best, FlatGraph& g, const CompileInput& in, const Propagation& propagation,
-                  const NodeFacts& facts, SpelledLayouts& spelled) {
-  const std::vector<int> decided = best.trial.decided;
+// Whether more plans are made of the best one by changing it. What is called, and what is called often, is planned too often for that;
+// collectives are as the program says.
+bool may_vary(const Plan& best, const FlatGraph& g, const CompileInput& in) {
   const auto is_collective = [](const FlatNode& n) { return n.op->trait == Trait::asked; };
-  if (std::ranges::any_of(g.nodes, is_collective) || in.is_run || !best.trial.partition.iterations.empty() ||
-      !best.trial.partition.branches.empty() || decided.size() < 2 || decided.size() > kMostDecided)
-    return;
-  Preferences by = best.by;
-  place_outputs(by, best.trial.partition, g, propagation.sub_axes);
-  double price = price_of(best.trial, in.cost);
-  for (std::size_t k = 0; k < std::min(decided.size() * kMostPlaces, kMostDetours); k++) {
-    const int node = decided[k % decided.size()];
-    std::vector<int> detours = best.detours;
-    std::erase(detours, node);
-    detours.insert(detours.end(), 1 + k / decided.size(), node);
-    Trial t = place_nodes(g, in, propagation, facts, {&by, best.search, &spelled, detours});
-    const double other = price_of(t, in.cost);
-    if (other >= price * (1 - 1e-9) || received_bytes(t) > received_bytes(best.trial)) continue;
-    price = other;
-    best = {std::move(t), by, best.search, std::move(detours)};
-  }
+  return !std::ranges::any_of(g.nodes, is_collective) && !in.is_run &&
+         best.trial.partition.iterations.empty() && best.trial.partition.branches.empty();
 }
+
+double sum_of(const std::vector<double>& all) { return std::accumulate(all.begin(), all.end(), 0.0); }
+
+/// Other ways to place a program, by which it may be cheaper than by the best one so far.
+class Variations {
+ public:
+  Variations(Plan& best, FlatGraph& g, const CompileInput& in, const Propagation& propagation,
+             const NodeFacts& facts, SpelledLayouts& spelled)
+      : best_(best),
+        g_(g),
+        in_(in),
+        propagation_(propagation),
+        facts_(facts),
+        spelled_(spelled),
+        by_(best.by),
+        price_(price_of(best.trial, in.cost)) {
+    place_outputs(by_, best.trial.partition, g, propagation.sub_axes);
+  }
+  // A copy stays for long: it has to be worth its memory. Nodes that gain nothing by whole copies, which cost them nothing, gain nothing
+  // by others.
+  void share_copies() {
+    const double worth = price_of(best_.trial.partition.transfers, in_.cost) * kWorthACopy;
+    const double moved = sum_of(best_.trial.moved);
+    for (const Copies& copies : shared_copies(best_.trial, worth, g_, facts_, *best_.search))
+      if (try_this(best_.detours, copies, worth) >= moved - worth) return;
+  }
+  // A node that takes a dearer way may spare others more.
+  void take_detours() {
+    const std::vector<int> decided = best_.trial.decided;
+    if (decided.size() < 2 || decided.size() > kMostDecided) return;
+    for (std::size_t k = 0; k < std::min(decided.size() * kMostPlaces, kMostDetours); k++) {
+      const int node = decided[k % decided.size()];
+      std::vector<int> detours = best_.detours;
+      std::erase(detours, node);
+      detours.insert(detours.end(), 1 + k / decided.size(), node);
+      try_this(std::move(detours), best_.copies, 1e-9 * price_);
+    }
+  }
+
+ private:
+  // Is the best plan from now on, if it is cheaper by more than this and moves no more. Returns what nodes believe that moves for them.
+  double try_this(std::vector<int> detours, Copies copies, double saving) {
+    Trial t = place_nodes(g_, in_, propagation_, facts_, {&by_, best_.search, &spelled_, detours, copies});
+    const double price = price_of(t, in_.cost);
+    const double believed = sum_of(t.moved);
+    if (price >= price_ - saving || received_bytes(t) > received_bytes(best_.trial)) return believed;
+    price_ = price;
+    best_ = {std::move(t), by_, best_.search, std::move(detours), std::move(copies)};
+    return believed;
+  }
+
+  Plan& best_;
+  FlatGraph& g_;
+  const CompileInput& in_;
+  const Propagation& propagation_;
+  const NodeFacts& facts_;
+  SpelledLayouts& spelled_;
+  Preferences by_;
+  double price_;
+};
 
 }  // namespace
 
@@ -162,10 +209,14 @@ static Partition best_of_trials(FlatGraph& g, const CompileInput& in, Propagatio
       if (!is_new) break;
     }
   }
-  if (goes_on) take_detours(*best, g, in, propagation, facts, spelled);
+  if (goes_on && may_vary(*best, g, in)) {
+    Variations variations(*best, g, in, propagation, facts, spelled);
+    variations.take_detours();
+    variations.share_copies();
+  }
   if (in.tells_runner_ups) {  // which takes a search more for whatever moves: of the best plan alone
-    best->trial =
-        place_nodes(g, in, propagation, facts, {&best->by, best->search, &spelled, best->detours, true});
+    best->trial = place_nodes(g, in, propagation, facts,
+                              {&best->by, best->search, &spelled, best->detours, best->copies, true});
   }
   g.append(std::move(best->trial.tail));
   best->trial.partition.price = price_of(best->trial, in.cost);

@@ -46,6 +46,7 @@ class Partitioner {
     p_.forwards = !in.is_run;
     asked_.assign(g.types.size(), false);
     needed_.resize(g.types.size());
+    moved_.resize(g.nodes.size());
   }
 
   Trial run() {
@@ -59,7 +60,7 @@ class Partitioner {
       p_.outputs.push_back(output(g_.outputs[k], preferences_.outputs[k]));
     p_ = used_steps(std::move(p_), g_);
     if (compose_boxes(p_, g_)) p_ = used_steps(std::move(p_), g_);
-    Trial t{std::move(p_), g_.take_tail(given, given_values), work_, {}, std::move(movers_)};
+    Trial t{std::move(p_), g_.take_tail(given, given_values), work_, {}, std::move(movers_), moved_};
     t.decided.insert(t.decided.end(), others_.begin(), others_.end());
     for (const auto& needed : needed_) t.needed.push_back(needed.size() == 1 ? needed[0] : nullptr);
     return t;
@@ -131,7 +132,6 @@ class Partitioner {
 
   detail::RecordedLine line_of(const FlatNode& n) const { return facts_.uses.line_of(n, g_); }
 
-  // ---- nodes
   void visit(int i) {
     const FlatNode& n = at(g_.nodes, i);
     if (at(facts_.makings, i) == Making::at_use) at(asked_, n.first_out) = takes_asked_only(n);
@@ -160,6 +160,7 @@ class Partitioner {
 
   void emit_by_cost(int i, const Strategy& d) {
     (d.moved > 0 ? movers_ : others_).push_back(i);
+    at(moved_, i) = d.moved;
     const RunnerUp other = how_.tells ? runner_up_of(i, d) : RunnerUp();
     std::string note =
         other.next.empty() ? "" : fmt::format("moves {}; next best {}", other.taken, other.next);
@@ -223,7 +224,7 @@ class Partitioner {
     p_.branches[i] = std::move(placed.called);
   }
 
-  // An operand as the decision sees it; placements that the sub_axes cannot express are left at once.
+  // An operand as the decision sees it; placements that the sub-axes cannot express are left at once.
   const Layout* expressible(int v, const FlatNode& by) {
     if (const int node = at(g_.producer, v); at(facts_.makings, node) == Making::at_use)
       return layout_of_result(at(rules_, node), *expressible(at(g_.nodes, node).in[0], by));
@@ -282,10 +283,13 @@ class Partitioner {
     for (int c : values_.copies_of(at(p_.of_value, v)))
       if (const Layout* l = at(p_.values, c).layout; l != s.layout && l->order() == s.layout->order())
         s.copies.push_back(l);
+    if (const Layout* l = how_.copies.empty() ? nullptr : at(how_.copies, v);
+        l && std::ranges::find(s.copies, l) == s.copies.end())
+      s.copies.push_back(l);
     return s;
   }
 
-  // The sub_axes of partial sums that may pass through: all joint operands carry the same, or one `each` operand carries one. Where
+  // The sub-axes of partial sums that may pass through: all joint operands carry the same, or one `each` operand carries one. Where
   // the program asks for summands they pass whoever else uses them, also beside whole operands.
   SubAxisList passing_sums(const NodeState& s, const FlatNode& n, const std::vector<Linear>& linear) const {
     if (is_half(n.out_types[0].dtype)) return {};  // combined in float32, rounded once
@@ -476,6 +480,7 @@ class Partitioner {
   std::vector<std::vector<const Layout*>> needed_;  // by value: the layouts that users asked for
   double work_ = 0;                                 // price of what is computed
   std::vector<int> movers_, others_;  // nodes that had a choice: something moves for them, or nothing
+  std::vector<double> moved_;         // by node
   Partition p_;
   const NodeFacts& facts_;
   SubAxisLayouts& layouts_;

@@ -20,17 +20,19 @@ namespace shardarray {
 
 std::int64_t bytes_of(const Type& t) { return bytes_of(t.shape, t.dtype); }
 
+// An op, a transfer's kind, or what of a value is there already.
+static const char* name_of(const LocalStep& s, const Partition& p, const FlatGraph& g) {
+  if (s.copy) return "copy";
+  if (s.node >= 0) return at(g.nodes, s.node).op->name;
+  return s.transfer < 0 ? "slice" : name(at(p.transfers, s.transfer).kind);
+}
+
 static std::string label_of(const Group& group, const Partition& p, const FlatGraph& g) {
   std::string label;
   std::size_t named = 0;
   for (int s : group.steps) {
-    const LocalStep& step = p.steps[static_cast<std::size_t>(s)];
-    const char* what =
-        step.copy ? "copy"
-        : step.node < 0
-            ? (step.transfer < 0 ? "slice" : name(p.transfers[static_cast<std::size_t>(step.transfer)].kind))
-            : g.nodes[static_cast<std::size_t>(step.node)].op->name;
-    if (named++ < 12) label += fmt::format("{}{}", label.empty() ? "" : ", ", what);
+    const LocalStep& step = at(p.steps, s);
+    if (named++ < 12) label += fmt::format("{}{}", label.empty() ? "" : ", ", name_of(step, p, g));
   }
   return named > 12 ? label + fmt::format(", ... ({} ops)", named) : label;
 }
@@ -94,6 +96,147 @@ static void add_transfers(ProgramCall& call, const std::string& when, Program& p
   }
 }
 
+static ProgramChoice choice_of(const LocalStep& s, const CalledBranches& called,
+                               const std::vector<Ref>& scratch, Addresses& addresses, Program& program) {
+  ProgramChoice choice = make_program_choice(s, called, scratch, addresses);
+  for (std::size_t b = 0; b < choice.branches.size(); b++)
+    add_transfers(choice.branches[b], fmt::format("in branch {}", b), program);
+  return choice;
+}
+
+static ProgramLoop loop_of(const LocalStep& s, const FlatNode& n, const CalledBranches& called,
+                           const std::vector<Ref>& scratch, Addresses& addresses, Program& program) {
+  ProgramLoop loop = make_program_loop(s, n, called, scratch, addresses);
+  for (ProgramCall& call : loop.calls) add_transfers(call, "every time", program);
+  return loop;
+}
+
+namespace {
+
+/// The steps of a program, one after the other.
+class StepMaker {
+ public:
+  StepMaker(const Partition& p, const FlatGraph& g, const CompileInput& in, Addresses& addresses,
+            Program& program)
+      : p_(p),
+        g_(g),
+        in_(in),
+        addresses_(addresses),
+        program_(program),
+        fixed_order_(std::ranges::any_of(g.nodes, [](const FlatNode& n) { return n.modes->reproducible; })),
+        flops_of_device_(static_cast<std::size_t>(in.order->size()), 0) {}
+
+  void add(const Group& group, std::size_t number, const GroupKernel& kernel) {
+    Step step{Loop{}, label_of(group, p_, g_), where_of(group, p_, g_), flushes_denormals(group, p_, g_)};
+    bool is_outlined = false;
+    if (group.loop) {
+      if (is_copy(group, p_) && lies_there(at(p_.steps, group.steps[0]), addresses_)) return;
+      step.body = make_loop(group, kernel, g_, p_, addresses_);
+    } else {
+      auto [body, outlined] = body_of(at(p_.steps, group.steps[0]), number);
+      if (!body) return;
+      step.body = std::move(*body);
+      is_outlined = outlined;
+      if (calls_programs(step.body)) step.flush_denormals = false;  // their lines have modes of their own
+    }
+    add_flops(step, kernel, flops_of_device_);
+    Exchange shares;
+    if (auto* const e = std::get_if<Exchange>(&step.body)) {
+      e->fixed_order = fixed_order_;
+      shares = share_sums(*e, *in_.order);
+      if (e->transfer >= 0 && !is_outlined)
+        add_moved(at(program_.transfers, e->transfer), add_sizes(moved_bytes(*e), moved_bytes(shares)));
+    }
+    if (!program_.steps.empty() && ((shares.items.empty() && take_sums(program_.steps.back(), step)) ||
+                                    (in_.target->gathers_loops && take_items(program_.steps.back(), step))))
+      return;
+    program_.steps.push_back(std::move(step));
+    if (shares.items.empty()) return;
+    const Step& sums = program_.steps.back();
+    program_.steps.push_back({std::move(shares), sums.label, sums.where, sums.flush_denormals});
+  }
+
+  // Of the busiest device: called programs as often as they run, of branches the longest.
+  double flops() const {
+    double all = std::ranges::max(flops_of_device_);
+    for (const auto& [node, called] : p_.iterations)
+      all += called.compiled->flops * static_cast<double>(called.iteration.length);
+    for (const auto& [node, called] : p_.branches) {
+      const bool one_of = at(g_.nodes, node).op->form == Form::choose;
+      double flops = 0;
+      for (const auto& c : called.programs) flops = one_of ? std::max(flops, c->flops) : flops + c->flops;
+      all += flops;
+    }
+    return all;
+  }
+
+ private:
+  struct Made {
+    std::optional<decltype(Step::body)> body;  // none: everything is there already
+    bool is_outlined = false;                  // without pieces; what they would move is counted
+  };
+  // Of a step that is no loop; `number` of its group.
+  Made body_of(const LocalStep& s, std::size_t number) {
+    const Form form = s.node < 0 || s.transfer >= 0 ? Form::boxes : at(g_.nodes, s.node).op->form;
+    const auto scratch = [&]() -> const std::vector<Ref>& {
+      return at(addresses_.all(), addresses_.scratch_of(number)).refs;
+    };
+    if (form == Form::iterate) {
+      ProgramCall call =
+          make_program_call(s, at(g_.nodes, s.node), p_.iterations.at(s.node), scratch(), addresses_);
+      add_transfers(call, fmt::format("{} times", call.trip), program_);
+      return {std::move(call)};
+    }
+    if (form == Form::choose) return {choice_of(s, p_.branches.at(s.node), scratch(), addresses_, program_)};
+    if (form == Form::repeat)
+      return {loop_of(s, at(g_.nodes, s.node), p_.branches.at(s.node), scratch(), addresses_, program_)};
+    if (form == Form::gemm) return {make_gemm(s, g_, addresses_)};
+    if (form == Form::library) return {make_library_call(s, g_, addresses_)};
+    if (in_.is_explained && is_between_layouts(s)) {
+      auto [exchange, moved] = outline_exchange(s, addresses_);
+      add_moved(at(program_.transfers, s.transfer), moved);
+      if (exchange.items.empty()) return {};
+      return {std::move(exchange), true};
+    }
+    Exchange exchange = make_exchange(s, g_, addresses_);
+    if (lies_there(exchange)) return {};
+    return {std::move(exchange)};
+  }
+  static bool calls_programs(const decltype(Step::body)& body) {
+    return std::holds_alternative<ProgramCall>(body) || std::holds_alternative<ProgramChoice>(body) ||
+           std::holds_alternative<ProgramLoop>(body);
+  }
+
+  const Partition& p_;
+  const FlatGraph& g_;
+  const CompileInput& in_;
+  Addresses& addresses_;
+  Program& program_;
+  const bool fixed_order_;
+  std::vector<double> flops_of_device_;
+};
+
+}  // namespace
+
+static PlacedValue placed_value(int v, const Partition& p, const FlatGraph& g, bool tells_operands) {
+  const LocalValue& value = at(p.values, v);
+  PlacedValue out{value.type, value.layout, "input", {}, "", {}};
+  if (value.step < 0) return out;
+  const LocalStep& s = at(p.steps, value.step);
+  out.op = name_of(s, p, g);
+  if (tells_operands) out.in = s.in;
+  if (s.node < 0) return out;
+  const FlatNode& n = at(g.nodes, s.node);
+  out.where = n.where;
+  if (const auto note = p.notes.find(s.node); note != p.notes.end()) out.note = note->second;
+  if (n.op->form == Form::iterate || n.op->form == Form::repeat) {
+    const auto k = std::ranges::find(s.out, v) - s.out.begin();
+    if (n.op->form == Form::repeat && k == std::ssize(s.out) - 1) out.op += ", the condition's answer";
+    else if (k >= std::ssize(n.out_types)) out.op += ", second buffer of a carry";
+  }
+  return out;
+}
+
 void plan(const Partition& p, Fusion f, const FlatGraph& g, const CompileInput& in, Compiled& out) {
   auto program = std::make_shared<Program>();
   program->order = in.order;
@@ -107,96 +250,12 @@ void plan(const Partition& p, Fusion f, const FlatGraph& g, const CompileInput& 
   lay_in_place(f, p, g, kernels);
   Addresses addresses(p, f, g, in);
   timed("  addresses", [&] { assign_addresses(p, f, g, kernels, in, addresses, *program, out); });
-  const bool fixed_order =
-      std::any_of(g.nodes.begin(), g.nodes.end(), [](const FlatNode& n) { return n.modes->reproducible; });
-  std::vector<double> flops_of_device(static_cast<std::size_t>(in.order->size()), 0);
-  for (std::size_t k = 0; k < f.groups.size(); k++) {
-    const Group& group = f.groups[k];
-    Step step{Loop{}, label_of(group, p, g), where_of(group, p, g), flushes_denormals(group, p, g)};
-    bool is_outlined = false;
-    if (group.loop) {
-      if (is_copy(group, p) && lies_there(at(p.steps, group.steps[0]), addresses)) continue;
-      step.body = make_loop(group, kernels[k], g, p, addresses);
-    } else {
-      const LocalStep& s = p.steps[static_cast<std::size_t>(group.steps[0])];
-      const Form form =
-          s.node < 0 || s.transfer >= 0 ? Form::boxes : g.nodes[static_cast<std::size_t>(s.node)].op->form;
-      if (form == Form::iterate) {
-        const std::vector<Ref>& scratch = at(addresses.all(), addresses.scratch_of(k)).refs;
-        ProgramCall call =
-            make_program_call(s, at(g.nodes, s.node), p.iterations.at(s.node), scratch, addresses);
-        add_transfers(call, fmt::format("{} times", call.trip), *program);
-        step.body = std::move(call);
-        step.flush_denormals = false;  // its lines have modes of their own
-      } else if (form == Form::choose || form == Form::repeat) {
-        const std::vector<Ref>& scratch = at(addresses.all(), addresses.scratch_of(k)).refs;
-        const CalledBranches& called = p.branches.at(s.node);
-        if (form == Form::choose) {
-          ProgramChoice choice = make_program_choice(s, called, scratch, addresses);
-          for (std::size_t b = 0; b < choice.branches.size(); b++)
-            add_transfers(choice.branches[b], fmt::format("in branch {}", b), *program);
-          step.body = std::move(choice);
-        } else {
-          ProgramLoop loop = make_program_loop(s, at(g.nodes, s.node), called, scratch, addresses);
-          for (ProgramCall& call : loop.calls) add_transfers(call, "every time", *program);
-          step.body = std::move(loop);
-        }
-        step.flush_denormals = false;
-      } else if (form == Form::gemm) step.body = make_gemm(s, g, addresses);
-      else if (form == Form::library) step.body = make_library_call(s, g, addresses);
-      else if (in.is_explained && is_between_layouts(s)) {
-        auto [exchange, moved] = outline_exchange(s, addresses);
-        add_moved(at(program->transfers, s.transfer), moved);
-        if (exchange.items.empty()) continue;
-        step.body = std::move(exchange);
-        is_outlined = true;
-      } else {
-        Exchange exchange = make_exchange(s, g, addresses);
-        if (lies_there(exchange)) continue;
-        step.body = std::move(exchange);
-      }
-    }
-    add_flops(step, kernels[k], flops_of_device);
-    Exchange shares;
-    if (auto* const e = std::get_if<Exchange>(&step.body)) {
-      e->fixed_order = fixed_order;
-      shares = share_sums(*e, *in.order);
-      if (e->transfer >= 0 && !is_outlined)
-        add_moved(at(program->transfers, e->transfer), add_sizes(moved_bytes(*e), moved_bytes(shares)));
-    }
-    if (!program->steps.empty() && ((shares.items.empty() && take_sums(program->steps.back(), step)) ||
-                                    (in.target->gathers_loops && take_items(program->steps.back(), step))))
-      continue;
-    program->steps.push_back(std::move(step));
-    if (shares.items.empty()) continue;
-    const Step& sums = program->steps.back();
-    program->steps.push_back({std::move(shares), sums.label, sums.where, sums.flush_denormals});
-  }
-  out.flops = std::ranges::max(flops_of_device);
-  for (const auto& [node, called] : p.iterations)
-    out.flops += called.compiled->flops * static_cast<double>(called.iteration.length);
-  for (const auto& [node, called] : p.branches) {
-    const bool one_of = at(g.nodes, node).op->form == Form::choose;
-    double flops = 0;
-    for (const auto& c : called.programs) flops = one_of ? std::max(flops, c->flops) : flops + c->flops;
-    out.flops += flops;
-  }
-  for (std::size_t v = 0; v < p.values.size(); v++) {
-    const int s = p.values[v].step;
-    const bool made = s >= 0 && p.steps[static_cast<std::size_t>(s)].node >= 0;
-    const FlatNode* n =
-        made ? &g.nodes[static_cast<std::size_t>(p.steps[static_cast<std::size_t>(s)].node)] : nullptr;
-    std::string what = n ? n->op->name : s < 0 ? "input" : "transfer";
-    if (n && (n->op->form == Form::iterate || n->op->form == Form::repeat)) {
-      const std::vector<int>& results = at(p.steps, s).out;
-      const auto k = std::find(results.begin(), results.end(), static_cast<int>(v)) - results.begin();
-      if (n->op->form == Form::repeat && k == std::ssize(results) - 1) what += ", the condition's answer";
-      else if (k >= std::ssize(n->out_types)) what += ", second buffer of a carry";
-    }
-    const auto note = made ? p.notes.find(p.steps[static_cast<std::size_t>(s)].node) : p.notes.end();
-    out.values.push_back({p.values[v].type, p.values[v].layout, std::move(what),
-                          n ? n->where : detail::RecordedLine{}, note != p.notes.end() ? note->second : ""});
-  }
+  StepMaker steps(p, g, in, addresses, *program);
+  for (std::size_t k = 0; k < f.groups.size(); k++) steps.add(f.groups[k], k, kernels[k]);
+  out.flops = steps.flops();
+  out.values.reserve(p.values.size());
+  for (int v = 0; v < std::ssize(p.values); v++)
+    out.values.push_back(placed_value(v, p, g, in.tells_runner_ups));
   out.program = std::move(program);
 }
 

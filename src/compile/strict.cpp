@@ -57,10 +57,8 @@ void refuse_boxes(const Transfer& t, const Type& made, const Layout& to, const M
   const detail::RecordedSite site(t.where);
   const ShardingCode code = sharding_code(to, mesh);
   throw ShardingError(fmt::format(
-      "{}: policy strict refuses an implicit {} over {} of {}: parts of the "
-      "result {} come from "
-      "other devices. Every transfer must be asked for. Say where the result lies, "
-      "filter_shard(result, {}).{}{}",
+      "{}: policy strict refuses an implicit {} over {} of {}: parts of the result {} come from other "
+      "devices. Every transfer must be asked for. Say where the result lies, filter_shard(result, {}).{}{}",
       asked_by(t), name(t.kind), axis_names(t.axes, to.order(), mesh), price_text(t, *to.order()),
       type_string(made.dtype, made.shape, to, mesh), code.text, about_parts(code), ways_text(others)));
 }

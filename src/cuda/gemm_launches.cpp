@@ -183,11 +183,10 @@ void add_gemm_launches(const Step& step, const Gemm& gemm, std::uint64_t alignme
                        std::vector<KernelLaunch>& to) {
   const ProductKernels kernels = product_kernels(gemm.in, gemm.out);
   if (kernels.elements == nullptr) {
-    throw CompileError(
-        fmt::format("matmul: CUDA has no kernel for {} with results in {}. It multiplies bool, integers, "
-                    "float32 and float64, "
-                    "and 16-bit floats with results in float32. Convert the operands first.",
-                    name(gemm.in), name(gemm.out)));
+    throw CompileError(fmt::format(
+        "matmul: CUDA has no kernel for {} with results in {}. It multiplies bool, integers, float32 and "
+        "float64, and 16-bit floats with results in float32. Convert the operands first.",
+        name(gemm.in), name(gemm.out)));
   }
   ProductSplit split = split_products(gemm, alignment, product_limits().own);
   add_own_products(step, kernels, gemm, split.own, to);

@@ -227,8 +227,7 @@ class ProgramPrinter {
     table.put(0, device::CalledTable{table.add(bases)});
     text_ += fmt::format(
         "{0:{1}}for (std::int64_t run{2} = 0; run{2} < {3}; run{2}++) {{\n{0:{1}}  bind_called(p{4}, {5}, "
-        "run{2}, "
-        "bases{2});\n",
+        "run{2}, bases{2});\n",
         "", 2 + 2 * depth, depth + 1, l.call->trip, depth, add(table.take()));
     steps(*l.call->program, l.alignment, depth + 1);
     text_ += fmt::format("{:{}}}}\n", "", 2 + 2 * depth);

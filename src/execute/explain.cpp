@@ -10,6 +10,7 @@
 #include "base/bytes_text.h"
 #include "base/duration_text.h"
 #include "base/sizes.h"
+#include "base/text_width.h"
 #include "compile/passes.h"
 #include "compile/spelled_layouts.h"
 #include "execute/held_memory.h"
@@ -26,6 +27,13 @@ namespace {
 std::string short_place(const std::string& s) {
   const auto slash = s.rfind('/');
   return slash == std::string::npos ? s : s.substr(slash + 1);
+}
+
+// Columns for these texts, `least` or more.
+template <class List, class TextOf>
+std::size_t widest(const List& list, std::size_t least, const TextOf& text_of) {
+  for (const auto& x : list) least = std::max(least, text_width(text_of(x)));
+  return least;
 }
 
 }  // namespace
@@ -65,8 +73,9 @@ std::string Explanation::to_string() const {
                         bytes_text(memory_per_device));
   if (!values_.empty()) text += "values\n" + values_;
   if (!transfers_.empty()) text += "transfers\n";
+  const std::size_t axes = widest(transfers_, 8, [](const TransferInfo& t) { return t.axes; });
   for (const TransferInfo& t : transfers_)
-    text += fmt::format("  {:<14} {:<8} {:>9}  {:<11}{}  {}  for {}: {}   {}\n", t.kind, t.axes,
+    text += fmt::format("  {:<14} {:<{}} {:>9}  {:<11}{}  {}  for {}: {}   {}\n", t.kind, t.axes, axes,
                         bytes_text(t.bytes_per_device), gap_text(t.gap),
                         machine.empty() ? "" : fmt::format("  {:>8}", duration_text(t.seconds)),
                         moved_text(t), t.op, t.reason, short_place(t.source));
@@ -74,8 +83,9 @@ std::string Explanation::to_string() const {
   for (const DonationInfo& d : donations_)
     text += fmt::format("  {}: {}\n", d.path, d.reused ? "reused" : "not reused, " + d.reason);
   if (!largest_.empty()) text += "largest pieces of memory, at the worst moment\n";
+  const std::size_t types = widest(largest_, 16, [](const BufferInfo& b) { return b.type; });
   for (const BufferInfo& b : largest_)
-    text += fmt::format("  {:>9}  {:<16} {}{}\n", bytes_text(b.bytes_per_device), b.type, b.what,
+    text += fmt::format("  {:>9}  {:<{}} {}{}\n", bytes_text(b.bytes_per_device), b.type, types, b.what,
                         b.source.empty() ? "" : "   " + short_place(b.source));
   return text;
 }
@@ -105,15 +115,24 @@ std::ostream& operator<<(std::ostream& os, const Explanation& e) { return os << 
 
 namespace core {
 
+// "%3 %7", as many as are easily read.
+static std::string operands_text(const std::vector<int>& values) {
+  constexpr std::size_t most = 8;
+  std::string text;
+  for (std::size_t k = 0; k < std::min(values.size(), most); k++) text += fmt::format(" %{}", values[k]);
+  return values.size() > most ? text + fmt::format(" and {} more", values.size() - most) : text;
+}
+
 static std::string value_lines(const Compiled& c, const Mesh* mesh) {
   std::string text;
   SpelledLayouts spelled(mesh);
+  const std::size_t types = widest(c.values, 16, [](const PlacedValue& v) { return to_string(v.type); });
   for (std::size_t k = 0; k < c.values.size(); k++) {
     const PlacedValue& v = c.values[k];
-    text += fmt::format("  %{:<4} {:<16} {}{}{}  {}{}{}{}\n", k, to_string(v.type), spelled.of(v.layout),
-                        v.layout->unreduced().empty() ? "" : " U",
+    text += fmt::format("  %{:<4} {:<{}} {}{}{}  {}{}{}{}{}\n", k, to_string(v.type), types,
+                        spelled.of(v.layout), v.layout->unreduced().empty() ? "" : " U",
                         v.layout->unreduced().empty() ? "" : spelled.summed(v.layout), v.op,
-                        v.note.empty() ? "" : ", ", v.note,
+                        operands_text(v.in), v.note.empty() ? "" : ", ", v.note,
                         v.where.line ? "   " + short_place(place(v.where)) : "");
   }
   return text;

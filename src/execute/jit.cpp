@@ -15,6 +15,7 @@
 #include "execute/donation_notices.h"
 #include "execute/jit.h"
 #include "execute/memory_for.h"
+#include "execute/why_owned.h"
 #include "execute/without_value.h"
 #include "graph/key.h"
 #include "graph/trace_state.h"
@@ -246,6 +247,10 @@ Arrays record_call(const JitEntry& e, const JitCall& call) {
   return spread(e, [&](std::size_t k) { return out[k]; });
 }
 
+std::string path_of(const JitEntry& e, std::size_t k) {
+  return k < e.paths.size() ? e.paths[k] : std::to_string(k);
+}
+
 // The same array twice, once donated by option: an error. By std::move it is no danger: ownership decides.
 void check_aliases(const JitEntry& e, const JitCall& call) {
   for (std::size_t k = 0; k < call.leaves.size(); k++) {
@@ -253,12 +258,11 @@ void check_aliases(const JitEntry& e, const JitCall& call) {
     for (std::size_t j = 0; j < call.leaves.size(); j++) {
       const Array &one = call.leaves[j], &other = call.leaves[k];
       if (j == k || one.node() != other.node() || one.index() != other.index()) continue;
-      const auto path = [&](std::size_t i) { return i < e.paths.size() ? e.paths[i] : std::to_string(i); };
       throw DonationError(fmt::format(
           "{}: Attempt to {} in the same call: arguments {} and {} are one array {}. Pass it once, or donate "
           "none.",
           call.function, call.dies[j] ? "donate the same buffer twice" : "use a buffer that was donated",
-          path(std::min(j, k)), path(std::max(j, k)), to_string(type_of(call.leaves[k]))));
+          path_of(e, std::min(j, k)), path_of(e, std::max(j, k)), to_string(type_of(call.leaves[k]))));
     }
   }
 }
@@ -276,16 +280,10 @@ void notice_donation(const JitEntry& e, const JitCall& call, const LoadedProgram
   if (!verdict.other_owner && (planned.reused || !placed())) return;
   const DonationNotice n(e.function, k, call.where);
   if (!is_news(n)) return;
-  const char* const kept =
-      verdict.other_owner ? keeps_its_memory(*value_of(call.leaves[k]), p.share_replicas) : nullptr;
   const std::string text = detail::with_place(
-      fmt::format("{}: donated argument {} {} not reused: {}", e.function,
-                  k < e.paths.size() ? e.paths[k] : "?", to_string(t),
-                  kept                  ? kept
-                  : verdict.other_owner ? "another handle owns it. Let that one go before the call: y = "
-                                          "device_put(x, s) shares memory with x where x lies there, y = "
-                                          "device_put(std::move(x), s) leaves no x"
-                                        : planned.reason),
+      fmt::format(
+          "{}: donated argument {} {} not reused: {}", e.function, path_of(e, k), to_string(t),
+          verdict.other_owner ? why_owned(call.leaves, e.paths, p.share_replicas, k) : planned.reason),
       call.where);
   if (!call.moved[k]) return say(n, text);
   *call.moved[k] = tombstone(t, e.function);  // one of its own, by which it is known

@@ -152,10 +152,9 @@ LeafPlacement place_leaves(const FlatGraph& g, std::span<const ValueRef> leaves,
       const bool jitted = !names.empty();
       if (!jitted && meeting) function = line.function ? line.function : meeting->op->name;
       throw DeviceError(
-          fmt::format("{}: Received incompatible devices for {}computation. Got {} with {} and {} with "
-                      "{}. All committed arrays, constraints "
-                      "and outputs of one computation must be on the same devices. Move one with "
-                      "device_put(x, sharding).",
+          fmt::format("{}: Received incompatible devices for {}computation. Got {} with {} and {} with {}. "
+                      "All committed arrays, constraints and outputs of one computation must be on the same "
+                      "devices. Move one with device_put(x, sharding).",
                       function, jitted ? "jitted " : "one ", text_of(all[0], g, leaves, names),
                       ids(all[0].order), text_of(c, g, leaves, names), ids(c.order)));
     }

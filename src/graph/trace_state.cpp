@@ -87,10 +87,8 @@ std::uint64_t joined_gradient(std::uint64_t gradient, const Node& n, const char*
   if (gradient == 0) return foreign;
   throw TraceError(
       fmt::format("{}: {} depends on a variable by which another thread differentiates just now, and this is "
-                  "part of another "
-                  "function that is differentiated: it would be lost to one of the derivatives. Take "
-                  "stop_gradient of it, or "
-                  "compute both in one thread.",
+                  "part of another function that is differentiated: it would be lost to one of the "
+                  "derivatives. Take stop_gradient of it, or compute both in one thread.",
                   function, to_string(n.out()[0].type)));
 }
 

@@ -32,8 +32,7 @@ DType dtype_of_tensor(const dlpack::DataType& given) {
   if (given.lanes != 1)
     throw Error(
         fmt::format("from_dlpack: the elements are vectors of {} numbers (lanes). Arrays have elements of "
-                    "one number. Give "
-                    "the tensor another dimension in their place.",
+                    "one number. Give the tensor another dimension in their place.",
                     given.lanes));
   for (int k = 0; k <= static_cast<int>(DType::complex128); k++) {
     const auto t = static_cast<DType>(k);

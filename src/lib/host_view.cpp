@@ -19,8 +19,7 @@ ViewedMemory viewed_memory(const ShardedArray& x, DType dtype, std::size_t rank,
     if (t.shape.size() != rank)
       throw ShapeError(
           fmt::format("host_view: {} is seen as one of {} dimensions. A view has the dimensions of its "
-                      "array. Name as many, "
-                      "or reshape the array.",
+                      "array. Name as many, or reshape the array.",
                       to_string(t), rank));
     ShardMemory memory = shard_memory("host_view", x);
     const void* const data = memory.buffer->data;

@@ -190,8 +190,7 @@ ConvTranspose<dims> ConvTranspose<dims>::init(std::int64_t in_channels, std::int
       !(circular && is_none && (rule == "SAME" || rule == "SAME_LOWER")))
     throw Error(
         fmt::format("{}: padding_mode {}. It is zeros, or circular with padding \"SAME\" or \"SAME_LOWER\" "
-                    "and no output_padding. "
-                    "Correct it.",
+                    "and no output_padding. Correct it.",
                     name,
                     circular                                 ? "circular"
                     : o.padding_mode == PaddingMode::reflect ? "reflect"

@@ -26,6 +26,11 @@ struct PoolLayer {
 template <class Layer>
 PoolLayer pool_layer(const char* name, const Layer& l, const Array& x, std::size_t dims) {
   need_example(name, x, dims);
+  if (l.kernel_size.empty())
+    throw ShapeError(
+        fmt::format("{}: kernel_size is empty. It is a number for each of {} spatial dimensions, or one for "
+                    "all. Give it.",
+                    name, dims));
   const Type& t = type_of(x);
   const Shape sizes(t.shape.begin() + 1, t.shape.end()),
       window = windows::per_dimension(name, "kernel_size", l.kernel_size, dims),
@@ -39,8 +44,7 @@ PoolLayer pool_layer(const char* name, const Layer& l, const Array& x, std::size
     if (std::max(lo, hi) > window[d])
       throw ShapeError(
           fmt::format("{}: padding {} and {} of a window of {} elements. There is no window in the padding "
-                      "alone. Use less "
-                      "padding.",
+                      "alone. Use less padding.",
                       name, lo, hi, window[d]));
   }
   return {window, {.strides = stride, .padding = widths}};

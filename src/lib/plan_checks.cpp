@@ -13,11 +13,10 @@ void require_reuse(const Explanation& plan, Where w) {
   for (const DonationInfo& d : plan.donations())
     if (!d.reused) text += fmt::format("\n  {}: {}", d.path, d.reason);
   if (!text.empty())
-    throw PlanError(
-        fmt::format("require_reuse: memory that is given away becomes no result's. Return an array of that "
-                    "shape, dtype and sharding, which is "
-                    "written when this one has been read, move the only handle in, or keep it:{}",
-                    text));
+    throw PlanError(fmt::format(
+        "require_reuse: memory that is given away becomes no result's. Return an array of that shape, dtype "
+        "and sharding, which is written when this one has been read, move the only handle in, or keep it:{}",
+        text));
 }
 
 void require_memory(const Explanation& plan, std::int64_t bytes_per_device, Where w) {

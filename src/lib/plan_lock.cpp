@@ -94,7 +94,8 @@ bool updates() {
   if (said == nullptr || *said == '\0') return false;
   if (std::string_view(said) == "update") return true;
   throw Error(fmt::format(
-      "SHARDARRAY_PLAN_LOCK: '{}' is no way to hold plans. It is `update`, or not set. Change it.", said));
+      "SHARDARRAY_PLAN_LOCK: '{}' is not understood. It is `update`, or not set. Correct or unset it.",
+      said));
 }
 
 Lines read_lines(const std::string& path) {
@@ -158,11 +159,10 @@ void plan_lock(const std::string& path, const Explanation& plan, Where w) {
                     path));
   const std::string text = difference(read_lines(path), now);
   if (!text.empty())
-    throw PlanError(
-        fmt::format("plan_lock: the plan is not that of {}:\n{}What a plan moves, needs and reuses stays as "
-                    "the file says. Change the "
-                    "program, or run with SHARDARRAY_PLAN_LOCK=update if that is meant.",
-                    path, text));
+    throw PlanError(fmt::format(
+        "plan_lock: the plan is not that of {}:\n{}What a plan moves, needs and reuses stays as the file "
+        "says. Change the program, or run with SHARDARRAY_PLAN_LOCK=update if that is meant.",
+        path, text));
 }
 
 std::string plan_json(const Explanation& plan) {

@@ -286,8 +286,7 @@ Array categorical(const detail::Key& key, const Array& logits, std::int64_t axis
   if (shape.size() < batch.size() || !std::equal(batch.begin(), batch.end(), shape.end() - batch.size()))
     throw ShapeError(
         fmt::format("random::categorical: shape {} for logits {}. The shape ends in that of the logits "
-                    "without the axis, {}. "
-                    "Add leading dimensions only.",
+                    "without the axis, {}. Add leading dimensions only.",
                     to_string(shape), to_string(type_of(logits)), to_string(batch)));
   return categorical_of(key, logits, dim, Shape(shape.begin(), shape.end() - batch.size()));
 }

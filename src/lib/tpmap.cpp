@@ -57,8 +57,7 @@ namespace detail {
 void throw_wrap_return() {
   throw TreeError(
       "tpmap: wrap_return takes another type than the function returns. It takes the type of the result, or "
-      "an Array for every leaf. "
-      "Correct its parameter.");
+      "an Array for every leaf. Correct its parameter.");
 }
 }  // namespace detail
 
@@ -67,11 +66,10 @@ namespace core {
 std::int64_t tpmap_size(std::size_t given, std::span<const ArgType> declared,
                         std::span<const Device> devices) {
   if (given != declared.size())
-    throw TreeError(
-        fmt::format("tpmap: the number of arguments does not match the ones declared in .args ({} != {}). "
-                    "Every argument has one "
-                    "entry: broadcast, shard, rng, thru or fixed. Correct .args or the call.",
-                    given, declared.size()));
+    throw TreeError(fmt::format(
+        "tpmap: the number of arguments does not match the ones declared in .args ({} != {}). Every argument "
+        "has one entry: broadcast, shard, rng, thru or fixed. Correct .args or the call.",
+        given, declared.size()));
   return devices.empty() ? local_device_count() : static_cast<std::int64_t>(devices.size());
 }
 
@@ -133,8 +131,7 @@ Array tpmap_argument(const Array& a, ArgType type, std::int64_t devices, const P
   }
   throw TreeError(
       fmt::format("tpmap: {} is declared fixed and holds an array. What is fixed is part of the program. "
-                  "Declare it broadcast, or "
-                  "pass a number.",
+                  "Declare it broadcast, or pass a number.",
                   leaf_text(path.text(), a)));
 }
 
@@ -367,14 +364,13 @@ void compare(const Replica& first, const Replica& other, std::size_t r, const st
   for (std::size_t k = 0; k < x.size() / item; k++)
     if (differs(k) && count++ == 0) at = k;
   if (count == 0) return;
-  throw ShardingError(
-      fmt::format("assert_replica_integrity: Inconsistency found in replica {} of {}: {} on {}, {} on {} at "
-                  "index {}, {} of {} elements in all. Replicas must "
-                  "agree within atol = {} and rtol = {}. Find the step after which they differ: what it "
-                  "computes from is not the same on all devices.",
-                  r, leaf_text(path, leaf), value_text(x, at, t), to_string(other.device),
-                  value_text(x0, at, t), to_string(first.device),
-                  index_text(at, first.data.shape(), first.index), count, x.size() / item, o.atol, o.rtol));
+  throw ShardingError(fmt::format(
+      "assert_replica_integrity: Inconsistency found in replica {} of {}: {} on {}, {} on {} at index {}, {} "
+      "of {} elements in all. Replicas must agree within atol = {} and rtol = {}. Find the step after which "
+      "they differ: what it computes from is not the same on all devices.",
+      r, leaf_text(path, leaf), value_text(x, at, t), to_string(other.device), value_text(x0, at, t),
+      to_string(first.device), index_text(at, first.data.shape(), first.index), count, x.size() / item,
+      o.atol, o.rtol));
 }
 
 }  // namespace

@@ -44,8 +44,7 @@ class Tuning {
       if (d.process_index != mesh_.devices()[0].process_index)
         throw DeviceError(
             "tune: the mesh has devices of several processes, which would choose apart. Choose in one, and "
-            "use what it says: "
-            "Tuned::code().");
+            "use what it says: Tuned::code().");
     machine_ = o.machine ? *o.machine : known_machine();
     check_machine(machine_);
     most_memory_ = o.memory_per_device > 0 ? o.memory_per_device : static_cast<std::int64_t>(machine_.memory);
@@ -70,8 +69,7 @@ class Tuning {
     if (known_.at(best[0]).price.missing > 0)
       throw OutOfMemory(
           fmt::format("tune: of {} choices of shardings none needs {} a device or less; the least is {}. "
-                      "Allow more, shard over more "
-                      "devices, or let the function keep less (checkpoint).",
+                      "Allow more, shard over more devices, or let the function keep less (checkpoint).",
                       known_.size(), bytes_text(most_memory_),
                       bytes_text(known_.at(best[0]).choice.peak_bytes_per_device)));
     constexpr std::size_t kShown = 10;

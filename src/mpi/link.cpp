@@ -69,8 +69,7 @@ Link::Link() : h_(std::make_unique<Handles>()) {
     if (level != MPI_THREAD_MULTIPLE)
       throw DeviceError(
           "processes: the program has started MPI for one thread at a time. The library has a thread of its "
-          "own "
-          "for it. Start it by MPI_Init_thread with MPI_THREAD_MULTIPLE, or leave that to the library.");
+          "own for it. Start it by MPI_Init_thread with MPI_THREAD_MULTIPLE, or leave that to the library.");
   } else {
     if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level) != MPI_SUCCESS ||
         level < MPI_THREAD_SERIALIZED)

@@ -54,11 +54,11 @@ Progress::Progress(int expected) : timeout_(comm_timeout()) {
     try {
       link = std::make_unique<Link>();
       if (link->count() != expected)
-        throw DeviceError(fmt::format(
-            "processes: a launcher has started {} processes, and MPI joins {}. Each would run for itself. "
-            "Start "
-            "them by the mpirun of the same MPI or by srun --mpi=pmix, or set SHARDARRAY_PROCESSES=alone.",
-            expected, link->count()));
+        throw DeviceError(
+            fmt::format("processes: a launcher has started {} processes, and MPI joins {}. Each would run "
+                        "for itself. Start them by the mpirun of the same MPI or by srun --mpi=pmix, or set "
+                        "SHARDARRAY_PROCESSES=alone.",
+                        expected, link->count()));
     } catch (...) {
       link.reset();
       failure = std::current_exception();

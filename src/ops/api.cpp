@@ -59,11 +59,10 @@ Shape common_shape(const char* function, std::span<const Shape> shapes) {
       if (mine != 1 && size != 1 && mine != size) {
         std::string text;
         for (const Shape& each : shapes) text += (text.empty() ? "" : ", ") + to_string(each);
-        throw ShapeError(
-            fmt::format("{}: shapes {} cannot be broadcast together: sizes {} and {} meet. Aligned at the "
-                        "last dimension, sizes must be equal "
-                        "or 1. Insert dimensions with reshape or newaxis.",
-                        current_function(function), text, size, mine));
+        throw ShapeError(fmt::format(
+            "{}: shapes {} cannot be broadcast together: sizes {} and {} meet. Aligned at the last "
+            "dimension, sizes must be equal or 1. Insert dimensions with reshape or newaxis.",
+            current_function(function), text, size, mine));
       }
       if (size == 1) size = mine;
     }
@@ -101,8 +100,7 @@ std::size_t axis_of(const char* function, std::int64_t axis, const Shape& shape)
   if (axis < -rank || axis >= rank)
     throw ShapeError(
         fmt::format("{}: axis {} is out of bounds for shape {} of rank {}. Axes count from 0, or from -1 at "
-                    "the end. Give "
-                    "one that the array has.",
+                    "the end. Give one that the array has.",
                     current_function(function), axis, to_string(shape), rank));
   return static_cast<std::size_t>(axis < 0 ? axis + rank : axis);
 }

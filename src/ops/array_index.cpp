@@ -40,11 +40,11 @@ static std::size_t dims_of(const char* function, const Index& i) {
 std::int64_t count_of_true(const char* function, const Array& mask) {
   Node* const n = mask.node();
   if (!n->evaluated() && trace_state().is_open(n->trace))
-    throw TraceError(fmt::format(
-        "{}: the mask {} has no value while the function is traced. It chooses as many elements as its "
-        "values "
-        "say. Choose between values with where(mask, a, b), or take positions from nonzero(mask, size).",
-        function, to_string(n->type())));
+    throw TraceError(
+        fmt::format("{}: the mask {} has no value while the function is traced. It chooses as many elements "
+                    "as its values say. Choose between values with where(mask, a, b), or take positions from "
+                    "nonzero(mask, size).",
+                    function, to_string(n->type())));
   const DType t = api::position_type({mask.size()});
   return sum(mask, {.dtype = t}).astype(DType::int64).item<std::int64_t>();
 }

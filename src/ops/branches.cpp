@@ -209,8 +209,7 @@ Arrays repeat_transpose(const TransposeArgs&) {
   throw Error(
       "while_loop: reverse-mode derivatives (grad, vjp, jacrev) cannot pass a while_loop: how many steps it "
       "takes, and so what it would store of them, is known only when it has run. Use fori_loop or scan with "
-      "a "
-      "fixed number of steps, stop_gradient, or forward mode (jvp, jacfwd).");
+      "a fixed number of steps, stop_gradient, or forward mode (jvp, jacfwd).");
 }
 
 // Runs until no row goes on; rows that have ended keep what they have.

@@ -80,14 +80,19 @@ Array primitive::number_in(const Array& z) {
   return x.has_value() && is_literal(*x.node()) ? x : Array();
 }
 static bool is_real_number(const Array& z) { return primitive::number_in(z).has_value(); }
-// A part that is known where z was recorded.
+// A part that is known where z was recorded, as weak as z: beside a strong part a number stands that is weak by itself.
 static Array known_part(const Array& z, int part) {
-  if (z.node()->op->trait == Trait::pair) return operand_of(*z.node(), static_cast<std::size_t>(part));
+  const Type& type = type_of(z);
+  if (z.node()->op->trait == Trait::pair) {
+    const Array recorded =
+        operand_of(*z.node(), static_cast<std::size_t>(part));  // absent once z is computed
+    return recorded.has_value() ? primitive::cast(recorded, part_type(type.dtype), type.weak) : Array();
+  }
   const Array number = primitive::number_in(z);
   if (!number.has_value()) return {};
   const Attrs& a = number.node()->attrs();
-  return primitive::broadcast_to(
-      primitive::constant(part_type(a.dtype), part == 0 ? a.bits : 0, type_of(number).weak), z.shape());
+  return primitive::broadcast_to(primitive::constant(part_type(a.dtype), part == 0 ? a.bits : 0, type.weak),
+                                 z.shape());
 }
 static Array part_of(const Op& op, const Array& z, int part) {
   if (!is_complex(type_of(z).dtype)) return part == 0 ? z : zeros_of(type_of(z));

@@ -72,8 +72,8 @@ class DimensionNumbers {
         std::any_of(term.begin(), term.end(), has_twice) || std::any_of(term.begin(), term.end(), is_missing))
       throw Error(
           fmt::format("{}: dimension numbers \"{}\", \"{}\", \"{}\" of arrays of rank {}. Each has a letter "
-                      "for every dimension: N and C (of the "
-                      "kernel O and I), and the same spatial letters, once each. Correct them.",
+                      "for every dimension: N and C (of the kernel O and I), and the same spatial letters, "
+                      "once each. Correct them.",
                       function_, terms_[0], terms_[1], terms_[2], rank));
   }
   std::int64_t has_in_kernel(char c) const {
@@ -119,14 +119,12 @@ void check_groups(const char* function, const Array& lhs, const Array& rhs, cons
   if (s.channels % features != 0 || s.channels / features != s.inputs)
     misfit(
         fmt::format("The {} channels of lhs are those of all feature groups, and the kernel has the {} of "
-                    "one. Check the dimension "
-                    "numbers and the groups.",
+                    "one. Check the dimension numbers and the groups.",
                     s.channels, s.inputs));
   if (s.outputs % features != 0 || s.outputs % batches != 0 || s.batch % batches != 0)
     misfit(
         fmt::format("Groups divide the {} output channels, batch groups also the batch of {}. Check the "
-                    "dimension numbers and the "
-                    "groups.",
+                    "dimension numbers and the groups.",
                     s.outputs, s.batch));
 }
 
@@ -135,8 +133,7 @@ void need_operands(const char* function, const Array& lhs, const Array& rhs) {
   if (a.shape.size() < 2 || a.shape.size() != b.shape.size())
     throw ShapeError(
         fmt::format("{}: lhs {} and rhs {}. Both have one rank, which is 2 or more: a batch and channels "
-                    "beside the spatial "
-                    "dimensions. Insert the batch with expand_dims.",
+                    "beside the spatial dimensions. Insert the batch with expand_dims.",
                     function, to_string(a), to_string(b)));
   for (const Array* x : {&lhs, &rhs})
     if (x->dtype() == DType::bool_) api::refuse_dtype(function, *x, "It takes numbers");
@@ -190,8 +187,7 @@ Array conv_general_dilated_fn::operator()(const Array& lhs, const Array& rhs, co
   if (has_holes && !o.padding.rule().empty())
     throw Error(
         fmt::format("conv_general_dilated: padding \"{}\" with lhs_dilation {}. Rules are those of arrays "
-                    "without holes. Give "
-                    "widths, or use conv_transpose.",
+                    "without holes. Give widths, or use conv_transpose.",
                     o.padding.rule(), to_string(o.lhs_dilation)));
   return convolved("conv_general_dilated", lhs, rhs, o, numbers, nullptr);
 }

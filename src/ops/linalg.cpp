@@ -243,8 +243,7 @@ Array dot_fn::operator()(const Array& a, const Array& b, Where w) const {
   if (sa.back() != sb[sb.size() - (sb.size() == 1 ? 1 : 2)])
     throw ShapeError(fmt::format(
         "dot: {} with {}. The last dimension of the left operand must equal the {} of the right one. "
-        "Transpose an "
-        "operand.",
+        "Transpose an operand.",
         to_string(type_of(a)), to_string(type_of(b)), sb.size() == 1 ? "only one" : "last but one"));
   return tensordot(a, b, Shape{-1}, Shape{axis});
 }

@@ -209,7 +209,7 @@ Array cast(const Array& x, DType t, bool weak) {
     if (Array c = converted_literal(x, t, weak); c.has_value()) return c;
   if (is_complex(t) && !is_complex(from.dtype)) {
     const DType part = part_type(t);
-    return pair(cast(x, part, weak), broadcast_to(constant(part, 0, true), from.shape));
+    return pair(cast(x, part, weak), broadcast_to(constant(part, 0, weak), from.shape));
   }
   Attrs a;
   a.dtype = t;

@@ -78,8 +78,7 @@ void need_sizes(const Array& x, const Shape& shape) {
   if (!fits)
     throw ShapeError(
         fmt::format("resize: {} to {}. There is a size for each dimension, not negative, and 0 where there "
-                    "is nothing. Give "
-                    "all sizes.",
+                    "is nothing. Give all sizes.",
                     to_string(t), to_string(shape)));
 }
 

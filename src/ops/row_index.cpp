@@ -92,8 +92,7 @@ void check_fits(const char* function, const Shape& value, const Shape& part) {
   if (api::common_shape(function, shapes) == part) return;
   throw ShapeError(
       fmt::format("{}: a value of shape {} for an indexed part of shape {}. The value is broadcast to the "
-                  "part. Give a value that "
-                  "fits.",
+                  "part. Give a value that fits.",
                   function, to_string(value), to_string(part)));
 }
 

@@ -88,9 +88,8 @@ Array broadcast_to_fn::operator()(const Array& x, const Shape& shape, Where w) c
   const Shape shapes[] = {type_of(x, "broadcast_to").shape, shape};
   if (!(api::common_shape("broadcast_to", shapes) == shape))
     throw ShapeError(
-        fmt::format("{}: {} does not fit into {}. Aligned at the last dimension, sizes must be "
-                    "equal, or 1 in the "
-                    "operand. Give a larger shape.",
+        fmt::format("{}: {} does not fit into {}. Aligned at the last dimension, sizes must be equal, or 1 "
+                    "in the operand. Give a larger shape.",
                     current_function("broadcast_to"), to_string(x.shape()), to_string(shape)));
   return primitive::broadcast_to(x, shape);
 }

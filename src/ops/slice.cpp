@@ -231,8 +231,7 @@ static std::pair<Shape, Shape> pad_widths(const Array& x,
   if (widths.size() != t.shape.size())
     throw ShapeError(
         fmt::format("pad: {} pairs of widths for shape {}. Every dimension needs one pair. Use {{0, 0}} for "
-                    "dimensions that "
-                    "stay.",
+                    "dimensions that stay.",
                     widths.size(), to_string(t.shape)));
   Shape lo, hi;
   for (auto [before, after] : widths) {

@@ -314,9 +314,8 @@ Array norm_fn::operator()(const Array& x, const NormOptions& o, Where w) const {
   if ((!o.ord && !o.nuclear) || count == 1) return vector_norm(x, o);
   if (count == 2) return matrix_norm(x, o);
   throw ShapeError(
-      fmt::format("norm: {} over {} axes of {}. An order is one of vectors or of matrices. Name one "
-                  "axis or two, or "
-                  "use vector_norm.",
+      fmt::format("norm: {} over {} axes of {}. An order is one of vectors or of matrices. Name one axis or "
+                  "two, or use vector_norm.",
                   o.nuclear ? std::string("the nuclear norm") : fmt::format("order {}", *o.ord), count,
                   to_string(type_of(x))));
 }

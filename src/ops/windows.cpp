@@ -41,8 +41,7 @@ Widths widths_of(const char* function, const Padding& padding, const Shape& size
     if (given != rank && given != 1)
       throw ShapeError(
           fmt::format("{}: {} widths of padding for {} spatial dimensions. There is one pair for each of "
-                      "them, or one for "
-                      "all. Add or remove widths.",
+                      "them, or one for all. Add or remove widths.",
                       function, given, rank));
     return given == rank ? padding.widths() : Widths(rank, padding.widths()[0]);
   }
@@ -75,8 +74,7 @@ Array surrounded(const char* function, const Array& x, const Shape& dims, const 
     if (lo > most || hi > most || lo < -most || hi < -most || wide[d] > byte_limit || wide[d] + lo + hi < 0)
       throw ShapeError(
           fmt::format("{}: padding {} and {} of {} elements. What is left is not negative, and a size is at "
-                      "most 2^40. Correct "
-                      "the widths.",
+                      "most 2^40. Correct the widths.",
                       function, lo, hi, wide[d]));
     before[d] = std::max<std::int64_t>(lo, 0);
     behind[d] = std::max<std::int64_t>(hi, 0);

@@ -30,9 +30,8 @@ const Plugin& open_plugin(const std::string& path, const char* purpose, const ch
   }
   if (plugin->abi != abi_hash()) {
     throw CompileError(
-        fmt::format("{}: {} was built for another library: it has version {} ({:016x}), the "
-                    "library {} ({:016x}). "
-                    "Both must come from one build. Install them together.",
+        fmt::format("{}: {} was built for another library: it has version {} ({:016x}), the library {} "
+                    "({:016x}). Both must come from one build. Install them together.",
                     purpose, path, plugin->version, plugin->abi, SHARDARRAY_PLUGIN_VERSION, abi_hash()));
   }
   return *plugin;

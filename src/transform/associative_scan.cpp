@@ -80,8 +80,7 @@ class AssociativeScan {
       if (!r[k].has_value())
         throw TreeError(
             "associative_scan: the function left an array of its arguments out. It gives a tree like them. "
-            "Return "
-            "all of its arrays.");
+            "Return all of its arrays.");
       const Type &want = type_of(a[k]), &got = type_of(r[k]);
       if (!(want.shape == got.shape))
         throw ShapeError(

@@ -66,8 +66,7 @@ void need_positions(const std::vector<AxisRef>& axes, const char* function) {
     if (a->size == 0)
       throw ShapeError(
           fmt::format("{}: the axis '{}' has size 0. What is cut into as many parts as an axis has positions "
-                      "needs one at "
-                      "least. Map an axis that is not empty.",
+                      "needs one at least. Map an axis that is not empty.",
                       function, a->name));
 }
 

@@ -35,8 +35,7 @@ std::int64_t scan_length(std::span<const ScanLeaf> xs, const std::optional<std::
     if (found && *found != shape[0])
       throw ShapeError(
           fmt::format("{}: the sequences have different lengths: {} has {}, {} has {}. One element of each "
-                      "is taken at every step. "
-                      "Slice or pad them to one length.",
+                      "is taken at every step. Slice or pad them to one length.",
                       function, named("sequence", first->path), *found, named("sequence", x.path), shape[0]));
     if (!found) first = &x;
     found = shape[0];

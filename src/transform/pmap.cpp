@@ -60,8 +60,7 @@ void check_devices(const Axis& axis, bool traced) {
   if (needed > have)
     throw DeviceError(
         fmt::format("pmap: a computation that requires {} logical devices{}, but only {} are available. Map "
-                    "fewer elements, or "
-                    "make more virtual devices ({}).",
+                    "fewer elements, or make more virtual devices ({}).",
                     needed, r.inside > 1 ? " due to nested pmaps" : "", have,
                     what_sets_devices((r.devices.empty() ? devices() : r.devices).front().platform)));
   if (traced && !r.devices.empty() && r.inside == 1 && axis.size != have)
@@ -100,8 +99,7 @@ VmapResult pmap(MapBody f, std::span<const VmapArg> args, const std::string& axi
   if (result.size == 0)
     throw ShapeError(
         "pmap: the mapped axis has size 0. Each of its elements is on a device of its own. Map at least one, "
-        "or "
-        "use vmap.");
+        "or use vmap.");
   const auto axis = device_axis(axis_name, result.size, devices);
   if (!axis->outer) check_devices(*axis, false);
   auto [all, types, mapped] = rows_of(args);

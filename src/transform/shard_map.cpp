@@ -104,8 +104,7 @@ Array split_axes(const Array& x, const PartitionSpec& spec, const ManualAxes& m,
     if (rest % parts != 0)
       throw ShapeError(fmt::format(
           "shard_map: {} {}: dimension {} of size {} is not divisible by {}, the size of {}. The function "
-          "sees equal "
-          "pieces: pad it to {}.",
+          "sees equal pieces: pad it to {}.",
           what, to_string(type_of(x)), d, rest, parts, spec.to_string(), ceil_div(rest, parts) * parts));
     for (const std::string& n : names_at(spec, d)) {
       from[m.index(n)] = shape.size();
@@ -139,8 +138,7 @@ Array joined(const Array& given, std::vector<bool> which, const PartitionSpec& s
     if (which[a] && !wanted[a])
       throw ShardingError(
           fmt::format("shard_map: {} {} differs along axis '{}', which its spec {} does not name. Name it, "
-                      "or combine the "
-                      "values (psum, all_gather).",
+                      "or combine the values (psum, all_gather).",
                       what, to_string(local), m.axes[a]->name, spec.to_string()));
     if (wanted[a] && !which[a]) {  // equal pieces
       Shape shape = x.shape(), dims;

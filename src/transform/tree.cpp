@@ -90,8 +90,7 @@ void Structure::demand(const StaticValue& v, const Path& path, std::size_t k, co
   const bool key = v.kind == Kind::key;
   throw TreeError(
       fmt::format("{}: tree {} has {} {}, the first tree has {}. All trees must have the same sizes and "
-                  "keys. Make one from "
-                  "the other, with tree_map() or with_leaves().",
+                  "keys. Make one from the other, with tree_map() or with_leaves().",
                   function, k, key ? fmt::format("key \"{}\"", v.text) : fmt::format("{} entries", v.word),
                   place(path), key ? fmt::format("\"{}\"", e.text) : fmt::format("{}", e.word)));
 }

@@ -33,8 +33,7 @@ std::int64_t mapped_size(std::span<const VmapArg> args, std::optional<std::int64
     if (*a.axis < -rank || *a.axis >= rank)
       throw ShapeError(fmt::format(
           "{}: was requested to map its argument {} along axis {}, which implies that its rank should be at "
-          "least {}, but is only {} "
-          "(its shape is {}).",
+          "least {}, but is only {} (its shape is {}).",
           function, a.path, *a.axis, *a.axis < 0 ? 0 - axis : axis + 1, rank, to_string(t.shape)));
     sizes[t.shape[static_cast<std::size_t>(*a.axis < 0 ? *a.axis + rank : *a.axis)]].push_back(&a);
   }

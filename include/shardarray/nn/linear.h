@@ -56,6 +56,11 @@ struct identity_fn {
 };
 using Identity = identity_fn;
 
+/// A function as a type, for activations: `MLP<Function<sa::tanh>>`, `MLP<Function<my_fn>>`.
+template <auto f> struct Function {
+  [[nodiscard]] Array operator()(const Array& x) const { return f(x); }
+};
+
 /// The layers of an MLP: in -> width -> ... -> width -> out with `depth` hidden layers; a key for each, split from `key`. Throws
 /// ShapeError for negative sizes and unless depth is from 0 to 2^20, and as Linear::init().
 [[nodiscard]] SHARDARRAY_API std::vector<Linear> mlp_layers(Features in, Features out, std::int64_t width,
@@ -65,16 +70,19 @@ using Identity = identity_fn;
 [[noreturn]] SHARDARRAY_API void throw_no_layers();
 
 /// Linear layers with an elementwise activation behind each but the last, and `final_activation` behind that.
-/// An activation is an op object, a lambda without captures, or a function pointer.
+/// An activation is an op object (`decltype(sa::gelu)`), Function<f>, a lambda without captures, or a function pointer.
 template <class Activation = UnaryFunction<"relu">, class FinalActivation = identity_fn> struct MLP {
   std::vector<Linear> layers;
-  Activation activation;
-  FinalActivation final_activation;
+  std::remove_const_t<Activation> activation;
+  std::remove_const_t<FinalActivation> final_activation;
 
-  /// The layers of mlp_layers(), the activations' default values.
+  /// The layers of mlp_layers(), the activations' default values: of function pointers, which are null then, mlp() makes an MLP.
   [[nodiscard]] static MLP init(Features in, Features out, std::int64_t width, std::int64_t depth,
                                 const Array& key, const MLPOptions& o = {}, Where w = Where::here()) {
-    return {mlp_layers(in, out, width, depth, key, o, w), Activation{}, FinalActivation{}};
+    static_assert(!std::is_pointer_v<Activation> && !std::is_pointer_v<FinalActivation>,
+                  "shardarray: MLP::init: a function pointer has no function by default; write "
+                  "nn::MLP<nn::Function<sa::tanh>>, or nn::mlp(in, out, width, depth, sa::tanh, key)");
+    return {mlp_layers(in, out, width, depth, key, o, w), {}, {}};
   }
   /// [in] -> [out], as Linear. Throws TreeError where there is no layer.
   [[nodiscard]] Array operator()(const Array& x, Where w = Where::here()) const {
@@ -93,6 +101,15 @@ template <class Activation>
                                   Activation activation, const Array& key, const MLPOptions& o = {},
                                   Where w = Where::here()) {
   return {mlp_layers(in, out, width, depth, key, o, w), std::move(activation), identity_fn{}};
+}
+/// The same with an activation behind the last layer: `mlp(4, 1, 32, 2, sa::tanh, sa::sigmoid, key)`.
+template <class Activation, class FinalActivation>
+requires std::invocable<const FinalActivation&, const Array&>
+[[nodiscard]] MLP<Activation, FinalActivation> mlp(Features in, Features out, std::int64_t width,
+                                                   std::int64_t depth, Activation activation,
+                                                   FinalActivation final_activation, const Array& key,
+                                                   const MLPOptions& o = {}, Where w = Where::here()) {
+  return {mlp_layers(in, out, width, depth, key, o, w), std::move(activation), std::move(final_activation)};
 }
 
 }  // namespace shardarray::nn

@@ -7,6 +7,7 @@
 #include "shardarray/conditional.h"
 #include "shardarray/optim/scaling.h"
 #include "shardarray/optim/transform.h"
+#include "shardarray/tree_filter.h"
 
 namespace shardarray::optim {
 
@@ -14,8 +15,7 @@ namespace shardarray::optim {
 /// Chooses leaves: by the array, or by the array and its path (`layers[0].bias`). It sees parameters in init and gradients in
 /// update, so it goes by shape, dtype and path.
 template <class M>
-concept Mask =
-    std::predicate<const M&, const Array&> || std::predicate<const M&, const Array&, const std::string&>;
+concept Mask = LeafPredicate<M>;
 
 /// What masked() keeps.
 template <class S> struct MaskedState {

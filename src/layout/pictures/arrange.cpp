@@ -161,12 +161,12 @@ Arrangement finest(const Layout& layout, const std::vector<BlockDim>& start, con
 }  // namespace
 
 Arrangement arrange_blocks(const Shape& shape, const Layout& layout, const VisualizeOptions& options,
-                           int width) {
+                           int width, bool palette) {
   const std::vector<BlockDim> dims = block_dims(shape, layout);
   if (Blocks all = make_blocks(layout, dims); all.ids.empty()) return {std::move(all), {}, {}};
   Arrangement out = finest(layout, dims, options, width);
   if (!options.use_color.value_or(false)) return out;
-  const std::vector<std::string> styles = block_styles(out.blocks.ids.size(), options.color_map);
+  const std::vector<std::string> styles = block_styles(out.blocks.ids.size(), options.color_map, palette);
   std::size_t next = 0;
   for (BlockGrid& grid : out.facets)
     for (GridCell& cell : grid.cells) cell.style = styles[next++];

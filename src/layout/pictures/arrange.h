@@ -18,7 +18,8 @@ struct Arrangement {
 
 /// `width`: in columns, of each facet. Labels are JAX's where they fit: `CPU 0,1`; else, in this order, they are shorter, stand for
 /// several tiles, or are letters that the notes explain. Of an empty value there are no facets.
+/// `palette`: colours are those of xterm's 256.
 Arrangement arrange_blocks(const Shape& shape, const Layout& layout, const VisualizeOptions& options,
-                           int width);
+                           int width, bool palette);
 
 }  // namespace shardarray

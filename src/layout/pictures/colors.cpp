@@ -17,22 +17,28 @@ Rgb tab20b(double x) {
 }
 
 // Background as given, text black or white, whichever is easier to read.
-std::string style_of(const Rgb& rgb) {
+std::string style_of(const Rgb& rgb, bool palette) {
   const int r = static_cast<int>(rgb[0] * 255), g = static_cast<int>(rgb[1] * 255),
             b = static_cast<int>(rgb[2] * 255);
   const int text = r * 0.299 + g * 0.587 + b * 0.114 > 186 ? 0 : 255;
+  if (palette) {  // a cube of 6 x 6 x 6 colours behind the 16 that terminals choose; its corners are black and white
+    const auto level = [](int v) { return v < 48 ? 0 : v < 115 ? 1 : (v - 35) / 40; };
+    return fmt::format("\x1b[38;5;{};48;5;{}m", text == 0 ? 16 : 231,
+                       16 + 36 * level(r) + 6 * level(g) + level(b));
+  }
   return fmt::format("\x1b[38;2;{0};{0};{0};48;2;{1};{2};{3}m", text, r, g, b);
 }
 
 }  // namespace
 
 // Evenly spaced values, visited in steps of about a half so that neighbours differ.
-std::vector<std::string> block_styles(std::size_t count, const std::function<Rgb(double)>& color_map) {
+std::vector<std::string> block_styles(std::size_t count, const std::function<Rgb(double)>& color_map,
+                                      bool palette) {
   std::vector<std::string> out;
   std::size_t at = 0;
   for (std::size_t k = 0; k < count; k++) {
     const double x = count == 1 ? 0.0 : static_cast<double>(at) / static_cast<double>(count - 1);
-    out.push_back(style_of(color_map ? color_map(x) : tab20b(x)));
+    out.push_back(style_of(color_map ? color_map(x) : tab20b(x), palette));
     at = (at + count / 2 + (count % 2 == 0)) % count;
   }
   return out;

@@ -9,7 +9,9 @@
 
 namespace shardarray {
 
-/// Escape sequences of `count` blocks, neighbours in different colours. A null map: matplotlib's tab20b.
-std::vector<std::string> block_styles(std::size_t count, const std::function<Rgb(double)>& color_map);
+/// Escape sequences of `count` blocks, neighbours in different colours. A null map: matplotlib's tab20b. `palette`: the nearest of
+/// xterm's 256 colours.
+std::vector<std::string> block_styles(std::size_t count, const std::function<Rgb(double)>& color_map,
+                                      bool palette);
 
 }  // namespace shardarray

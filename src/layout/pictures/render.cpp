@@ -5,6 +5,7 @@
 #include <span>
 
 #include "base/sizes.h"
+#include "base/text_width.h"
 #include "layout/pictures/arrange.h"
 #include "layout/pictures/device_ids.h"
 #include "layout/pictures/text.h"
@@ -32,7 +33,7 @@ std::vector<Facet> captioned_facets(const Arrangement& arranged, int width) {
       f.caption = wrapped_lines(arranged.blocks.facet_text(static_cast<std::int64_t>(k)),
                                 static_cast<std::size_t>(width));
     f.width = f.line_width;
-    for (const std::string& line : f.caption) f.width = std::max(f.width, line.size());
+    for (const std::string& line : f.caption) f.width = std::max(f.width, text_width(line));
     out.push_back(std::move(f));
   }
   return out;
@@ -53,7 +54,7 @@ std::string facets_text(const std::vector<Facet>& facets, int width) {
         const auto& lines = captions ? f.caption : f.lines;
         const bool has = line < lines.size();
         if (has) out += std::string(pending, ' ') + lines[line], pending = 0;
-        pending += widest + 2 - (has ? captions ? lines[line].size() : f.line_width : 0);
+        pending += widest + 2 - (has ? captions ? text_width(lines[line]) : f.line_width : 0);
       }
       out += "\n";
     }
@@ -76,17 +77,14 @@ void check_options(const char* function, const VisualizeOptions& options) {
         function, options.scale, options.min_width, options.max_width, most));
 }
 
-}  // namespace
-
-std::string render_sharding(const Shape& shape, const Sharding& sharding, const VisualizeOptions& options,
-                            Where w) {
-  const Site site(w, "render_sharding");
+std::string picture(const Shape& shape, const Sharding& sharding, const VisualizeOptions& options,
+                    bool palette) {
   const char* const function = detail::call_site.function;  // that the user called
   check_size(function, shape, DType::bool_);
   check_options(function, options);
   const int width = std::max(options.max_width, least_width);
   const Layout& layout = *layout_of(sharding, static_cast<int>(shape.size()), function);
-  const Arrangement arranged = arrange_blocks(shape, layout, options, width);
+  const Arrangement arranged = arrange_blocks(shape, layout, options, width, palette);
   std::string out = facets_text(captioned_facets(arranged, width), width);
   std::vector<std::string> notes = arranged.notes;
   if (!layout.unreduced().empty() && !arranged.facets.empty())
@@ -112,14 +110,23 @@ std::string render_sharding(const Shape& shape, const Sharding& sharding, const 
   return out;
 }
 
+}  // namespace
+
+std::string render_sharding(const Shape& shape, const Sharding& sharding, const VisualizeOptions& options,
+                            Where w) {
+  const Site site(w, "render_sharding");
+  return picture(shape, sharding, options, false);
+}
+
 void visualize_sharding(const Shape& shape, const Sharding& sharding, const VisualizeOptions& options,
                         Where w) {
   const Site site(w, "visualize_sharding");
   VisualizeOptions chosen = options;
-  if (!chosen.use_color) chosen.use_color = is_color_terminal();
+  const Colors shown = chosen.use_color ? Colors::all : terminal_colors();
+  if (!chosen.use_color) chosen.use_color = shown != Colors::none;
   if (const int columns = terminal_columns(); columns > 0)
     chosen.max_width = std::min(chosen.max_width, columns);
-  print_text(render_sharding(shape, sharding, chosen));
+  print_text(picture(shape, sharding, chosen, shown == Colors::palette));
 }
 
 }  // namespace shardarray

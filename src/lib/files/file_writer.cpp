@@ -33,8 +33,7 @@ std::string target_of(const std::string& path) {
 void FileWriter::fail_by_errno(const char* what) const {
   fail(function_, path_, fmt::format("{} ({})", what, std::strerror(errno)),
        "A file is written whole or not at all, and what stood there is as it was. Free space, or name a "
-       "folder "
-       "that exists and is yours.");
+       "folder that exists and is yours.");
 }
 
 FileWriter::FileWriter(const char* function, std::string path)

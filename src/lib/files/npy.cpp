@@ -119,8 +119,7 @@ class NpyText {
   [[noreturn]] void unsupported(std::string_view descr) const {
     file_.fail(fmt::format("{}the dtype is `{}`", prefix_, shown(descr)),
                "Arrays are of bool, integers of 1 to 8 bytes, floats of 2 to 8 bytes, complex numbers of 8 "
-               "or 16, or "
-               "`<V2` (bfloat16). Convert it in Python with astype.");
+               "or 16, or `<V2` (bfloat16). Convert it in Python with astype.");
   }
 
   const FileReader& file_;

@@ -28,11 +28,9 @@ std::string read_csv_text(const char* function, const std::string& path, std::in
   while ((got = gzread(file.get(), part.data(), static_cast<unsigned>(part.size()))) > 0) {
     text.append(part, 0, static_cast<std::size_t>(got));
     if (std::cmp_greater(text.size(), max_bytes))
-      fail_csv(
-          function, path, fmt::format("holds more than {} bytes of text", max_bytes),
-          "A table that fits into memory is expected, max_bytes says how much at most. Raise it, or split "
-          "the "
-          "file.");
+      fail_csv(function, path, fmt::format("holds more than {} bytes of text", max_bytes),
+               "A table that fits into memory is expected, max_bytes says how much at most. Raise it, or "
+               "split the file.");
   }
   int code = Z_OK;
   const std::string message = gzerror(file.get(), &code);

@@ -1,0 +1,96 @@
+#include "compile/shared_copies.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/at.h"
+#include "layout/tiles.h"
+
+namespace shardarray {
+namespace {
+
+constexpr std::size_t kMostKinds = 4;
+constexpr std::size_t kFewReaders = 3;  // two, a product and its derivative, share what the first one brings
+
+struct Shared {
+  int value;
+  const Layout* layout;
+  double moved;  // the price of what moves for all that read it
+};
+
+// What moves for node u, and for its sums where it leaves them in parts.
+double moved_for(int u, const Trial& t, const FlatGraph& g, const NodeFacts& facts) {
+  double moved = at(t.moved, u);
+  const FlatNode& n = at(g.nodes, u);
+  for (int v = n.first_out; v < n.first_out + static_cast<int>(n.out_types.size()); v++) {
+    const int part = at(t.partition.of_value, v);
+    if (part < 0 || at(t.partition.values, part).layout->unreduced().empty()) continue;
+    for (const int reader : at(facts.uses.nodes, v)) moved += at(t.moved, reader);
+  }
+  return moved;
+}
+
+std::vector<Shared> shared_values(const Trial& t, const FlatGraph& g, const NodeFacts& facts,
+                                  SubAxisLayouts& layouts) {
+  std::vector<Shared> all;
+  for (int v = 0; v < std::ssize(facts.uses.nodes); v++) {
+    const int part = at(t.partition.of_value, v);
+    if (part < 0 || at(facts.makings, at(g.producer, v)) != Making::once) continue;
+    const Layout* const l = at(t.partition.values, part).layout;
+    if (!l->unreduced().empty() || !layouts.can_express(l)) continue;
+    const std::vector<int>& readers = at(facts.uses.nodes, v);
+    const std::set<int> distinct(readers.begin(), readers.end());
+    double moved = 0;
+    std::size_t movers = 0;
+    for (const int u : distinct)
+      if (const double x = moved_for(u, t, g, facts); x > 0) {
+        moved += x;
+        movers++;
+      }
+    if (movers >= kFewReaders) all.push_back({v, l, moved});
+  }
+  return all;
+}
+
+// What such a copy is not cut along: all, or the axes of one dimension of some value.
+std::vector<SubAxisList> kinds_of(const std::vector<Shared>& all, const SubAxes& sub_axes) {
+  SubAxisList every;
+  for (int a = 0; a < std::ssize(sub_axes.axes); a++) every.push_back(a);
+  std::vector<SubAxisList> kinds = {every};
+  for (const Shared& s : all)
+    for (const SubAxisList& list : to_sub_axes(sub_axes, *s.layout))
+      if (!list.empty() && kinds.size() < kMostKinds && std::ranges::find(kinds, list) == kinds.end())
+        kinds.push_back(list);
+  return kinds;
+}
+
+}  // namespace
+
+std::vector<Copies> shared_copies(const Trial& t, double worth, const FlatGraph& g, const NodeFacts& facts,
+                                  StrategySearch& search) {
+  SubAxisLayouts& layouts = search.layouts();
+  const SubAxes& sub_axes = layouts.sub_axes();
+  const CostModel& model = search.reshards().model();
+  const std::vector<Shared> all = shared_values(t, g, facts, layouts);
+  std::vector<Copies> found;
+  for (const SubAxisList& kind : kinds_of(all, sub_axes)) {
+    Copies copies(g.types.size(), nullptr);
+    double saved =
+        0;  // at most: what lies whole somewhere is there in any other way, for which a tile may be enough
+    for (const Shared& s : all) {
+      SubAxisDims dims = to_sub_axes(sub_axes, *s.layout);
+      for (SubAxisList& d : dims) d.erase_if([&](int a) { return kind.contains(a); });
+      const Layout* const to = layouts.of(dims);
+      const Type& type = at(g.types, s.value);
+      const double tile =
+          model.transfer(tile_bytes(*s.layout, type.shape, static_cast<std::int64_t>(itemsize(type.dtype))));
+      if (to == s.layout || tile >= s.moved) continue;
+      at(copies, s.value) = to;
+      saved += s.moved - tile;
+    }
+    if (saved > worth && std::ranges::find(found, copies) == found.end()) found.push_back(std::move(copies));
+  }
+  return found;
+}
+
+}  // namespace shardarray
