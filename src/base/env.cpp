@@ -4,7 +4,6 @@
 
 #include <charconv>
 #include <cstdlib>
-#include <string>
 #include <string_view>
 
 #include "shardarray/error.h"
@@ -41,20 +40,22 @@ bool env_flag(const char* name, bool fallback) {
 
 std::int64_t comm_timeout() { return 1000 * env_int("SHARDARRAY_COMM_TIMEOUT", 300, 0, 1'000'000); }
 
-static std::string debug_word() {
+// A constant: the variable's own text may change, and no object may be destroyed at the end.
+static const char* debug_word() {
   const char* const text = std::getenv("SHARDARRAY_DEBUG");
-  std::string word = text ? text : "";
-  if (!word.empty() && word != "2" && word != "time" && word != "0")
-    fmt::print(stderr,
-               "shardarray: environment: SHARDARRAY_DEBUG={} is not understood. It is 2 or time. Correct the "
-               "variable or unset it.\n",
-               word);
-  return word;
+  const std::string_view word = text ? text : "";
+  for (const char* known : {"", "2", "time", "0"})
+    if (word == known) return known;
+  fmt::print(stderr,
+             "shardarray: environment: SHARDARRAY_DEBUG={} is not understood. It is 2 or time. Correct the "
+             "variable or unset it.\n",
+             word);
+  return "";
 }
 
 bool debug_is(const char* word) {
-  static const std::string said = debug_word();  // one warning; the variable may change
-  return said == word;
+  static const char* const said = debug_word();  // one warning
+  return std::string_view(said) == word;
 }
 
 }  // namespace shardarray
