@@ -11,7 +11,6 @@
 #include <exception>
 #include <functional>
 #include <initializer_list>
-#include <memory>
 #include <stdexcept>
 #include <string>
 

@@ -60,7 +60,8 @@ class Partitioner {
       p_.outputs.push_back(output(g_.outputs[k], preferences_.outputs[k]));
     p_ = used_steps(std::move(p_), g_);
     if (compose_boxes(p_, g_)) p_ = used_steps(std::move(p_), g_);
-    Trial t{std::move(p_), g_.take_tail(given, given_values), work_, {}, std::move(movers_), moved_};
+    Trial t{std::move(p_),    g_.take_tail(given, given_values), work_, {}, std::move(movers_),
+            std::move(moved_)};
     t.decided.insert(t.decided.end(), others_.begin(), others_.end());
     for (const auto& needed : needed_) t.needed.push_back(needed.size() == 1 ? needed[0] : nullptr);
     return t;

@@ -96,21 +96,6 @@ static void add_transfers(ProgramCall& call, const std::string& when, Program& p
   }
 }
 
-static ProgramChoice choice_of(const LocalStep& s, const CalledBranches& called,
-                               const std::vector<Ref>& scratch, Addresses& addresses, Program& program) {
-  ProgramChoice choice = make_program_choice(s, called, scratch, addresses);
-  for (std::size_t b = 0; b < choice.branches.size(); b++)
-    add_transfers(choice.branches[b], fmt::format("in branch {}", b), program);
-  return choice;
-}
-
-static ProgramLoop loop_of(const LocalStep& s, const FlatNode& n, const CalledBranches& called,
-                           const std::vector<Ref>& scratch, Addresses& addresses, Program& program) {
-  ProgramLoop loop = make_program_loop(s, n, called, scratch, addresses);
-  for (ProgramCall& call : loop.calls) add_transfers(call, "every time", program);
-  return loop;
-}
-
 namespace {
 
 /// The steps of a program, one after the other.
@@ -187,9 +172,18 @@ class StepMaker {
       add_transfers(call, fmt::format("{} times", call.trip), program_);
       return {std::move(call)};
     }
-    if (form == Form::choose) return {choice_of(s, p_.branches.at(s.node), scratch(), addresses_, program_)};
-    if (form == Form::repeat)
-      return {loop_of(s, at(g_.nodes, s.node), p_.branches.at(s.node), scratch(), addresses_, program_)};
+    if (form == Form::choose) {
+      ProgramChoice choice = make_program_choice(s, p_.branches.at(s.node), scratch(), addresses_);
+      for (std::size_t b = 0; b < choice.branches.size(); b++)
+        add_transfers(choice.branches[b], fmt::format("in branch {}", b), program_);
+      return {std::move(choice)};
+    }
+    if (form == Form::repeat) {
+      ProgramLoop loop =
+          make_program_loop(s, at(g_.nodes, s.node), p_.branches.at(s.node), scratch(), addresses_);
+      for (ProgramCall& call : loop.calls) add_transfers(call, "every time", program_);
+      return {std::move(loop)};
+    }
     if (form == Form::gemm) return {make_gemm(s, g_, addresses_)};
     if (form == Form::library) return {make_library_call(s, g_, addresses_)};
     if (in_.is_explained && is_between_layouts(s)) {

@@ -14,7 +14,6 @@ std::optional<GroupReads> StepGroups::reads(int group, const std::vector<int>& s
                                             const std::function<bool(int)>& at_points) const {
   constexpr std::int64_t nearly = 8;
   const LocalValue& domain = at(p.values, points);
-  const std::set<int> outputs(p.outputs.begin(), p.outputs.end());
   const auto is_inside = [&](int s) { return s >= 0 && at(groups_of, s).contains(group); };
   const auto stays = [&](int v) {
     const bool is_read = std::ranges::any_of(at(users, v), [&](int u) { return !is_inside(u); });

@@ -24,6 +24,7 @@ struct StepGroups {
   const std::vector<std::set<int>>& groups_of;  ///< by step
   const std::vector<std::vector<int>>& users;   ///< by local value
   const std::vector<bool>&must_store, &alone;   ///< by local value; by step
+  const std::set<int> outputs = {p.outputs.begin(), p.outputs.end()};
 
   /// Of a loop without rows over the points of a value: none where a result stays in the program, since others may be wanted much
   /// later than it, or where something large is not read where the loop writes, which then cannot write over it. `at_points`: whether
