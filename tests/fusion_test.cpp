@@ -1,5 +1,6 @@
 // What becomes one kernel.
 #include <cmath>
+#include <functional>
 
 #include "program_of.h"
 
@@ -356,6 +357,46 @@ TEST_CASE("fusion: loops that read one value and leave the program are one, and 
   CHECK(sa::allclose(m, sa::matmul(a * 2, w)));
   CHECK(sa::allclose(n, a + 1));
   CHECK(sa::allclose(s, sa::sum(a * 3)));
+}
+
+// What a loop waits for is there together: a sum of many products, or of what is made of them, would hold all of them.
+TEST_CASE("fusion: sums of many large products are added as they come") {
+  const std::int64_t n = 512, tile = n * n * 4;
+  const int count = 12;
+  using Term = std::function<Array(const Array& product)>;
+  const std::pair<const char*, Term> terms[] = {
+      {"products", [](const Array& p) { return p; }},
+      {"elements of products", [](const Array& p) { return sa::tanh(p); }},
+      {"products of elements", [](const Array& p) { return p * p; }}};
+  const Array a = numbers({n, 8}) / 64;
+  for (const auto& [name, term] : terms)
+    for (const bool cut : {false, true}) {
+      CAPTURE(name);
+      CAPTURE(cut);
+      const auto f = [&](const Array& x, const Array& y) {
+        Array s;
+        for (int k = 0; k < count; k++) {
+          const Array t = term(sa::matmul(x * (k + 1), y));
+          s = k == 0 ? t : s + t;
+        }
+        return s;
+      };
+      // Each device has a part of every product.
+      const Array x = cut ? sa::device_put(a, program_test::on_xy(sa::P(sa::none, "x"))) : a, y = x.T();
+      const std::int64_t peak = sa::explain(sa::jit(f), x, y).peak_bytes_per_device;
+      CHECK(peak <= (cut ? 6 : 4) * tile);
+      CHECK(sa::allclose(sa::jit(f)(x, y), f(a, a.T()), {.rtol = 1e-4}));
+    }
+  // Small ones are one loop.
+  const auto small = [&](const Array& x) {
+    Array s;
+    for (int k = 0; k < count; k++) {
+      const Array t = sa::matmul(x * (k + 1), x.T());
+      s = k == 0 ? t : s + t;
+    }
+    return s;
+  };
+  CHECK(prepare(sa::jit(small), numbers({16, 16})).program().steps.size() <= 2 * count + 1);
 }
 
 }  // namespace fusion_test

@@ -31,8 +31,79 @@ std::shared_ptr<const Compiled> compiled(const FlatGraph& g, const Layouts& layo
   return std::make_shared<const Compiled>(compile(input_of_called(g, layouts, outputs, in)));
 }
 
+// Does nothing but the one reader of v read it, or what it is a view of? Inputs are read by their owner, unless he donates them.
+bool dies_with_its_reader(int v, const FlatGraph& g, const Uses& uses, const CompileInput& in) {
+  for (;;) {
+    if (!uses.has_one(v)) return false;
+    const FlatNode& n = at(g.nodes, at(g.producer, v));
+    if (n.op->form == Form::leaf)
+      return in.donated[static_cast<std::size_t>(std::ranges::find(g.inputs, v) - g.inputs.begin())];
+    if (n.op->form != Form::view && n.op->form != Form::constraint && n.op->trait != Trait::asked)
+      return true;
+    v = n.in[0];
+  }
+}
+
+// Operands of a choice that it may write over.
+std::vector<bool> free_operands(const FlatNode& n, const FlatGraph& g, std::span<const Layout* const> given,
+                                const Uses& uses, const CompileInput& in) {
+  std::vector<bool> r(n.in.size(), false);
+  for (std::size_t k = 1; k < n.in.size(); k++)
+    r[k] = given[k] && std::ranges::count(n.in, n.in[k]) == 1 && dies_with_its_reader(n.in[k], g, uses, in);
+  return r;
+}
+
+// By result: the free operand of its kind that it is in some branch, else the next one that none is. -1: none.
+std::vector<int> operands_to_take(const std::vector<FlatGraph>& branches, const Layouts& results,
+                                  const Layouts& operands, std::vector<bool> free) {
+  std::vector<int> r(results.size(), -1);
+  const auto take = [&](std::size_t result, const auto& is_it) {
+    const FlatGraph& g = branches[0];
+    for (std::size_t i = 0; i < operands.size() && r[result] < 0; i++) {
+      const Type &from = at(g.types, g.inputs[i]), &to = at(g.types, g.outputs[result]);
+      if (!free[i] || operands[i] != results[result] || from.shape != to.shape || from.dtype != to.dtype ||
+          !is_it(i))
+        continue;
+      free[i] = false;
+      r[result] = static_cast<int>(i);
+    }
+  };
+  for (std::size_t k = 0; k < results.size(); k++)
+    take(k, [&](std::size_t i) {
+      return std::ranges::any_of(branches, [&](const auto& g) { return g.outputs[k] == g.inputs[i]; });
+    });
+  for (std::size_t k = 0; k < results.size(); k++) take(k, [](std::size_t) { return true; });
+  return r;
+}
+
+// All branches write over the same operands: those that each of them can.
+void compile_branches(const std::vector<FlatGraph>& branches, std::vector<int> over, PlacedBranches& placed,
+                      const CompileInput& in) {
+  const Layouts operands(placed.in.begin() + 1, placed.in.end());
+  for (bool agreed = false; !agreed;) {
+    agreed = true;
+    placed.called.programs.clear();
+    const std::vector<int> asked = over;
+    for (const FlatGraph& g : branches) {
+      CompileInput one = input_of_called(g, operands, placed.out, in);
+      one.written_over.assign(asked.size(), -1);
+      for (std::size_t k = 0; k < asked.size(); k++)
+        if (asked[k] >= 0) write_over(one, k, static_cast<std::size_t>(asked[k]));
+      placed.called.programs.push_back(std::make_shared<const Compiled>(compile(std::move(one))));
+      const std::vector<Port>& outputs = placed.called.programs.back()->program->outputs;
+      for (std::size_t k = 0; k < asked.size(); k++) {
+        if (outputs[k].alias == asked[k]) continue;
+        agreed = false;
+        over[k] = -1;
+      }
+    }
+  }
+  for (std::size_t k = 0; k < over.size(); k++)
+    if (over[k] >= 0) placed.called.over.push_back({static_cast<std::size_t>(over[k]) + 1, k});
+}
+
 PlacedBranches placed_choice(const FlatNode& n, std::span<const Layout* const> given, const Layouts& asked,
-                             const CompileInput& in) {
+                             const std::vector<bool>& free, const CompileInput& in) {
   const Choice c = Choice::of(*n.attrs);
   PlacedBranches r;
   r.in = given_layouts(n, given, in);
@@ -49,7 +120,7 @@ PlacedBranches placed_choice(const FlatNode& n, std::span<const Layout* const> g
       else if (all_tiles(*left) > all_tiles(*r.out[k])) r.out[k] = left;
     }
   }
-  for (const FlatGraph& g : graphs) r.called.programs.push_back(compiled(g, operands, r.out, in));
+  compile_branches(graphs, operands_to_take(graphs, r.out, operands, {free.begin() + 1, free.end()}), r, in);
   return r;
 }
 
@@ -120,14 +191,16 @@ std::string CalledBranches::note() const {
 }
 
 PlacedBranches place_branches(const FlatNode& n, const FlatGraph& g, std::span<const Layout* const> given,
-                              const Layouts& asked, const CompileInput& in) {
+                              const Layouts& asked, const Uses& uses, const CompileInput& in) {
   const bool chooses = n.op->form == Form::choose;
   const Repetition r0 = chooses ? Repetition{} : Repetition::of(*n.attrs);
   PlacedIterations::Key key(n, g, given, r0.first_carry(), chooses ? 0 : r0.carries());
   key.asked = asked;
+  if (chooses) key.free = free_operands(n, g, given, uses, in);
   if (const auto known = in.placed->branches.find(key); known != in.placed->branches.end())
     return known->second;
-  PlacedBranches r = chooses ? placed_choice(n, given, asked, in) : placed_repetition(n, g, given, in);
+  PlacedBranches r =
+      chooses ? placed_choice(n, given, asked, key.free, in) : placed_repetition(n, g, given, in);
   return in.placed->branches[key] = std::move(r);
 }
 

@@ -1,6 +1,7 @@
 // Choices and repetitions: their graphs are compiled as programs of their own, and one step calls them as values say.
 #pragma once
 #include "compile/iterate.h"
+#include "compile/uses.h"
 
 namespace shardarray {
 
@@ -9,9 +10,11 @@ struct PlacedBranches {
   CalledBranches called;
 };
 /// `given`: where the operands are; null: they can be made anywhere. The number of the branch is whole on every device. A result of a
-/// choice lies where it is `asked` for, else (null) as the branch leaves it that cuts it finest; a carry as of an iteration.
+/// choice lies where it is `asked` for, else (null) as the branch leaves it that cuts it finest; a carry as of an iteration. What nobody
+/// else reads a choice may write over.
 PlacedBranches place_branches(const FlatNode& n, const FlatGraph& g, std::span<const Layout* const> given,
-                              const std::vector<const Layout*>& asked, const CompileInput& in);
+                              const std::vector<const Layout*>& asked, const Uses& uses,
+                              const CompileInput& in);
 
 /// The step for node `n`, whose local step is s; `scratch`: one address for every device.
 ProgramChoice make_program_choice(const LocalStep& s, const CalledBranches& called,

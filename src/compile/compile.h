@@ -30,8 +30,8 @@ struct CompileInput {
   bool is_run = false;
   bool is_explained = false;      ///< it will not run: transfers between layouts have no pieces
   bool tells_runner_ups = false;  ///< PlacedValue::note of what moves something names the next best way
-  /// Of a loop's body: a donated input gives its buffers to no result but its own, number k to `first_carry` + k.
-  std::optional<std::size_t> first_carry = {};
+  /// Of a program that a step calls, by result: the donated input whose buffers it may take, and no other one's. -1: none; empty: any.
+  std::vector<int> written_over = {};
   std::shared_ptr<struct PlacedIterations>
       placed;                  ///< iterations in it that were compiled already; never null
   const Target* target;        ///< of the devices' backend

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/at.h"
+#include "compile/awaited.h"
 #include "compile/group_graph.h"
 #include "compile/group_rows.h"
 #include "compile/in_place.h"
@@ -42,6 +43,7 @@ class Fuser {
     int value = -1, reduce = -1;
     int full = -1;  // of a group of rows: a value that has all their points
     std::vector<int> steps;
+    int awaited = 0;
     bool loop = false;
     std::optional<bool> flush_denormals;  // none: it only moves values so far
   };
@@ -91,6 +93,7 @@ class Fuser {
     at(groups_of_, s).insert(group);
     Domain& d = at(domains_, group);
     d.steps.push_back(s);
+    d.awaited += awaited(p_, kinds_, s);
     if (!d.flush_denormals) d.flush_denormals = flushes(s);
     maps_[{group, s}] = std::move(maps);
   }
@@ -240,7 +243,7 @@ class Fuser {
   bool try_join(int s, int group, bool other_users) {
     Domain& d = at(domains_, group);
     if (static_cast<std::int64_t>(d.steps.size()) >= limits_.most_operations) return false;
-    if (differ(d.flush_denormals, flushes(s))) return false;
+    if (differ(d.flush_denormals, flushes(s)) || !may_await(p_, kinds_, s, d.awaited)) return false;
     auto maps = maps_in(s, group);
     if (!maps || maps->empty()) return false;
     const std::vector<int> outside = readers(s, group);
@@ -322,6 +325,7 @@ class Fuser {
   void merge(int a, int b) {
     Domain &x = at(domains_, a), &y = at(domains_, b);
     graph_.merge(a, b);
+    x.awaited += y.awaited;
     users_in_[a].merge(users_in_[b]);
     if (x.reduce < 0) x.reduce = y.reduce;
     if (x.full < 0) x.full = y.full;

@@ -30,6 +30,7 @@ std::vector<InPlace> in_place_of(const LocalStep& s, const Partition& p, const F
     add(called->second.iteration.constants, called->second.carries.in_place);
   else if (n->op->form == Form::repeat)
     add(Repetition::of(*n->attrs).first_carry(), p.branches.at(s.node).carries.in_place);
+  else if (n->op->form == Form::choose) r = p.branches.at(s.node).over;
   return r;
 }
 
@@ -139,24 +140,36 @@ void lay_in_place(Fusion& f, const Partition& p, const FlatGraph& g,
   }
 }
 
-void give_buffers(Partition& p, LocalValues& values, std::size_t first_carry, const CarryBuffers& carries,
-                  bool turns) {
+void copy_written_over(Partition& p, LocalValues& values, const FlatGraph& g) {
   LocalStep s = std::move(p.steps.back());
   p.steps.pop_back();
-  for (std::size_t k = 0; k < carries.in_place.size(); k++) {
-    if (!carries.in_place[k]) continue;
-    int& v = s.in[first_carry + k];
+  for (const InPlace& x : in_place_of(s, p, g)) {
+    int& v = s.in[x.operand];
     LocalStep copy{-1, -1, {v}, {}, true};
     v = values.add(at(p.values, v).type, at(p.values, v).layout, static_cast<int>(p.steps.size()));
     copy.out = {v};
     p.steps.push_back(std::move(copy));
   }
-  const auto step = static_cast<int>(p.steps.size());
-  for (int v : s.out) at(p.values, v).step = step;
-  for (std::size_t k = 0; turns && k < carries.in_place.size(); k++)
-    if (!carries.in_place[k])
-      s.out.push_back(values.add(at(p.values, s.out[k]).type, at(p.values, s.out[k]).layout, step));
+  for (int v : s.out) at(p.values, v).step = static_cast<int>(p.steps.size());
   p.steps.push_back(std::move(s));
+}
+
+void give_second_buffers(Partition& p, LocalValues& values, const CarryBuffers& carries) {
+  LocalStep& s = p.steps.back();
+  for (std::size_t k = 0; k < carries.in_place.size(); k++)
+    if (!carries.in_place[k])
+      s.out.push_back(values.add(at(p.values, s.out[k]).type, at(p.values, s.out[k]).layout,
+                                 static_cast<int>(p.steps.size()) - 1));
+}
+
+// The operand that result number `result` of a choice is in some branch; 0: none.
+static std::size_t operand_kept(const FlatNode& n, std::size_t result) {
+  for (const auto& branch : Choice::of(*n.attrs).branches) {
+    const Array& out = branch->out[result];
+    const auto in = std::ranges::find(branch->in, out.node(), &Array::node);
+    if (in != branch->in.end()) return static_cast<std::size_t>(in - branch->in.begin()) + 1;
+  }
+  return 0;
 }
 
 std::vector<bool> written_over(const FlatGraph& body, std::size_t first_carry, std::size_t carries) {
@@ -181,6 +194,10 @@ std::vector<bool> written_over(const FlatGraph& body, std::size_t first_carry, s
       } else if (n.op->form == Form::repeat) {
         writes = true;
         v = n.in[Repetition::of(*n.attrs).first_carry() + result];
+      } else if (const std::size_t kept = n.op->form == Form::choose ? operand_kept(n, result) : 0;
+                 kept > 0) {
+        writes = true;
+        v = n.in[kept];
       } else {
         break;
       }

@@ -9,10 +9,6 @@
 
 namespace shardarray {
 
-/// A result (by its place in LocalStep::out) that may take over the memory of an operand (in LocalStep::in).
-struct InPlace {
-  std::size_t operand = 0, result = 0;
-};
 std::vector<InPlace> in_place_of(const LocalStep& s, const Partition& p, const FlatGraph& g);
 /// The same, where no other operand of the step lies on that memory.
 std::vector<InPlace> in_place_of(const LocalStep& s, const Partition& p, const FlatGraph& g,
@@ -29,10 +25,10 @@ bool is_copy(const Group& group, const Partition& p);
 /// Where such a result is the last reader of memory that is no input's, it lies on it.
 void lay_in_place(Fusion& f, const Partition& p, const FlatGraph& g, const std::vector<GroupKernel>& kernels);
 
-/// What the last step, a loop with these operands from `first_carry` on, needs for its carries: copies of those that are written over,
-/// which others may read, and where runs take `turns` second buffers for the rest.
-void give_buffers(Partition& p, LocalValues& values, std::size_t first_carry, const CarryBuffers& carries,
-                  bool turns);
+/// The last step writes over copies of operands, which others may read.
+void copy_written_over(Partition& p, LocalValues& values, const FlatGraph& g);
+/// Second buffers of the last step, a loop, for carries that runs leave and find in turns.
+void give_second_buffers(Partition& p, LocalValues& values, const CarryBuffers& carries);
 
 /// Which results of a loop's body are carries (its inputs from `first_carry` on) with parts written over.
 std::vector<bool> written_over(const FlatGraph& body, std::size_t first_carry, std::size_t carries);

@@ -39,6 +39,11 @@ CompileInput input_of_called(FlatGraph graph, const std::vector<const Layout*>& 
   return r;
 }
 
+void write_over(CompileInput& called, std::size_t result, std::size_t input) {
+  called.donated[input] = true;
+  called.written_over[result] = static_cast<int>(input);
+}
+
 namespace {
 
 // Of the elements of a sequence that lies so.
@@ -63,9 +68,10 @@ class BodyRun {
     if (closed) outputs.assign(carries, carries + static_cast<std::ptrdiff_t>(it_.carries));
     CompileInput r = input_of_called(body_, layouts, std::move(outputs), in_);
     if (!closed) return r;
-    r.first_carry = it_.constants;
     const std::vector<bool> over = written_over(body_, it_.constants, it_.carries);
-    std::copy(over.begin(), over.end(), r.donated.begin() + static_cast<std::ptrdiff_t>(it_.constants));
+    r.written_over.assign(body_.outputs.size(), -1);
+    for (std::size_t k = 0; k < it_.carries; k++)
+      if (over[k]) write_over(r, k, it_.constants + k);
     return r;
   }
   Partition partitioned(const std::vector<const Layout*>& layouts, bool closed) const {

@@ -27,6 +27,7 @@ struct PlacedIterations {
     std::vector<const Layout*> given;
     std::vector<bool> zeros;             ///< carries that begin so
     std::vector<const Layout*> asked{};  ///< of a choice's results
+    std::vector<bool> free{};            ///< operands of a choice that it may write over
     Key(const FlatNode& n, const FlatGraph& g, std::span<const Layout* const> where, std::size_t first_carry,
         std::size_t carries);
     friend auto operator<=>(const Key&, const Key&) = default;
@@ -37,6 +38,8 @@ struct PlacedIterations {
 /// A graph that the program calls, compiled by itself for operands in these layouts. `outputs`: as in CompileInput.
 CompileInput input_of_called(FlatGraph graph, const std::vector<const Layout*>& layouts,
                              std::vector<const Layout*> outputs, const CompileInput& in);
+/// A result of a called program takes the buffers of that input, if it can.
+void write_over(CompileInput& called, std::size_t result, std::size_t input);
 /// Without partial sums.
 const Layout* whole_sums(const Layout* l);
 /// Into how many tiles it cuts a value.

@@ -230,7 +230,7 @@ class Planner {
         const LocalValue& x = at_.value(p_.inputs[i]);
         if (x.layout != o.layout || !(x.type.shape == o.type.shape) || x.type.dtype != o.type.dtype)
           return false;
-        if (in_.first_carry && i != *in_.first_carry + k) return false;
+        if (!in_.written_over.empty() && in_.written_over[k] != static_cast<int>(i)) return false;
         fits[i] = true;
         return may_reuse(at_.storage(output_values_[k]).memory, p_.inputs[i]);
       });

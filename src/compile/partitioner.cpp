@@ -19,7 +19,6 @@
 #include "compile/scan.h"
 #include "compile/strict.h"
 #include "compile/used_steps.h"
-#include "graph/branches.h"
 #include "ops/asked.h"
 #include "ops/record.h"
 #include "runtime/half_floats.h"
@@ -206,23 +205,24 @@ class Partitioner {
     const Iteration& it = placed.called.iteration;
     p_.notes[i] = fmt::format("{} times {} steps", it.length, placed.called.compiled->program->steps.size());
     emit(i, {{}, {}, std::move(placed.in), placed.out});
-    give_buffers(p_, values_, it.constants, placed.called.carries, it.length > 1);
-    p_.iterations[i] = std::move(placed.called);
+    const CalledIteration& called = p_.iterations[i] = std::move(placed.called);
+    copy_written_over(p_, values_, g_);
+    if (called.iteration.length > 1) give_second_buffers(p_, values_, called.carries);
   }
 
   // Of a repetition the condition's answer has a buffer.
   void emit_branches(int i) {
     const FlatNode& n = at(g_.nodes, i);
-    PlacedBranches placed =
-        place_branches(n, g_, operand_layouts(n), asked_summands(sub_axes_, preferences_, n), in_);
+    PlacedBranches placed = place_branches(n, g_, operand_layouts(n),
+                                           asked_summands(sub_axes_, preferences_, n), facts_.uses, in_);
     p_.notes[i] = placed.called.note();
     emit(i, {{}, {}, std::move(placed.in), placed.out});
-    if (n.op->form == Form::repeat) {
-      give_buffers(p_, values_, Repetition::of(*n.attrs).first_carry(), placed.called.carries, true);
-      p_.steps.back().out.push_back(values_.add({{}, DType::bool_, false}, Layout::replicated(in_.order, 0),
-                                                static_cast<int>(p_.steps.size()) - 1));
-    }
-    p_.branches[i] = std::move(placed.called);
+    const CalledBranches& called = p_.branches[i] = std::move(placed.called);
+    copy_written_over(p_, values_, g_);
+    if (n.op->form == Form::choose) return;
+    give_second_buffers(p_, values_, called.carries);
+    p_.steps.back().out.push_back(values_.add({{}, DType::bool_, false}, Layout::replicated(in_.order, 0),
+                                              static_cast<int>(p_.steps.size()) - 1));
   }
 
   // An operand as the decision sees it; placements that the sub-axes cannot express are left at once.

@@ -104,11 +104,16 @@ struct CalledIteration {
   std::shared_ptr<const Compiled> compiled;
   CarryBuffers carries;
 };
+/// A result (by its place in LocalStep::out) that may take over the memory of an operand (in LocalStep::in).
+struct InPlace {
+  std::size_t operand = 0, result = 0;
+};
 /// A node that calls programs as values say: the branches of a choice, or the condition and the body of a repetition. Its step has the
 /// node's operands, then results; of a repetition then second buffers of carries, and the condition's answer.
 struct CalledBranches {
   std::vector<std::shared_ptr<const Compiled>> programs;
   CarryBuffers carries = {};
+  std::vector<InPlace> over = {};  ///< of a choice: every branch writes these results so
   /// What explain() says of it.
   std::string note() const;
 };
