@@ -137,6 +137,59 @@ TEST_CASE("branches in place: a carry that a step keeps or replaces has one buff
   CHECK(values(sa::jit(f)(a)) == values(((a * 2 + 1) * 2 + 1) * 2 + 1));
 }
 
+// What is donated takes a result of the program only; a copy for another one would be work for nothing.
+TEST_CASE("branches in place: what is donated is not copied for what does not leave the program") {
+  const auto f = sa::jit(
+      [](const Array& number, const Array& x) {
+        return sa::sum(sa::cond(
+            number == 0, [](const Array& v) { return v * 2; }, [](const Array& v) { return v + 1; }, x));
+      },
+      {.donate_args = {1}});
+  const Array zero(0);
+  CHECK(sa::explain(f, zero, numbers({64, 64}) + 0).to_string().find("copy") == std::string::npos);
+}
+
+// Tangents flow through what a branch makes of it alone: a comparison stops them, though the other branch captures the same array.
+TEST_CASE(
+    "branches in place: gradients of branches that capture the same arrays are those of the chosen one") {
+  using Make = std::function<Array(const Array& x, const Array& s)>;
+  const std::vector<Make> makes{
+      [](const Array& x, const Array& s) { return sa::where(s > 0, x, x * 3); },
+      [](const Array& x, const Array& s) { return sa::where(s > 0, x, x * x); },
+      [](const Array& x, const Array& s) { return x * sa::stop_gradient(s) + x; },
+      [](const Array& x, const Array&) { return sa::tanh(x); },
+      [](const Array& x, const Array& s) { return s * x; },
+  };
+  const std::vector<std::function<Array(const Array& x)>> captured{
+      [](const Array& x) { return sa::sqrt(x - x); },  // its derivative is infinite
+      [](const Array& x) { return x * 2; },
+      [](const Array& x) {
+        return sa::while_loop([](const Array& v) { return sa::sum(v) < 100; },
+                              [](const Array& v) { return v * 2; }, sa::stop_gradient(x));
+      },
+  };
+  const Array x = numbers({4}) + 1;
+  for (std::size_t c = 0; c < captured.size(); c++)
+    for (std::size_t a = 0; a < makes.size(); a++)
+      for (std::size_t b = 0; b < makes.size(); b++)
+        for (const int number : {0, 1}) {
+          const Make& chosen = makes[number == 0 ? a : b];
+          if (c == 0 && (number == 0 ? a : b) == 4) continue;  // 0 times infinity
+          CAPTURE(c);
+          CAPTURE(a);
+          CAPTURE(b);
+          CAPTURE(number);
+          const auto loss = [&](const Array& v) {
+            const Array s = captured[c](v);
+            return sa::sum(sa::cond(
+                Array(number) == 0, [&] { return makes[a](v, s); }, [&] { return makes[b](v, s); }));
+          };
+          const auto plain = [&](const Array& v) { return sa::sum(chosen(v, captured[c](v))); };
+          if (c == 0 && (a == 4 || b == 4)) continue;
+          CHECK(golden::close(values(sa::jit(sa::grad(loss))(x)), values(sa::grad(plain)(x)), 1e-6, 1e-6));
+        }
+}
+
 TEST_CASE("branches in place: a step of multi_steps writes over all that it keeps") {
   const auto optimizer = sa::optim::multi_steps(sa::optim::adam(1e-3), 3);
   const Array w = sa::device_put(numbers({64, 64}), on_xy(P("x"))), g = w * 0.5;

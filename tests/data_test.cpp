@@ -137,6 +137,29 @@ TEST_CASE("data: a loader gives every example once, in an order of seed and epoc
   CHECK(order(data::loader(std::tuple(xs, ys), {.batch = 4, .seed = 3})) == first);
 }
 
+TEST_CASE("data: examples are any tree: a struct with other fields and absent arrays, one array") {
+  struct Examples {
+    Array image;
+    Array mask;  // absent
+    std::int64_t classes = 0;
+    std::vector<Array> labels;
+  };
+  const Array xs = arange(20).reshape({10, 2}), ys = arange(10);
+  const auto batches = data::loader(Examples{xs, {}, 7, {ys, ys + 1}}, {.batch = 4});
+  int k = 0;
+  for (const Examples& batch : batches) {
+    CHECK(tree_equal(batch.image, xs[slice(4 * k, std::min(4 * k + 4, 10))]));
+    CHECK_FALSE(batch.mask.has_value());
+    CHECK(batch.classes == 7);
+    REQUIRE(batch.labels.size() == 2);
+    CHECK(tree_equal(batch.labels[1], batch.labels[0] + 1));
+    k++;
+  }
+  CHECK(k == 3);
+  CHECK(tree_equal(batches.at(2).labels[0], ys[slice(8, 10)]));
+  CHECK(tree_equal(data::loader(ys, {.batch = 5}).at(1), ys[slice(5, 10)]));
+}
+
 TEST_CASE("data: batches lie where the sharding says") {
   const Mesh mesh = make_mesh({{"data", 8}});
   const NamedSharding by_example(mesh, P("data"));

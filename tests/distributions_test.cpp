@@ -296,7 +296,51 @@ TEST_CASE("distributions: parameters are broadcast, of other dtypes and in maps;
   const auto scaled = [&](const Array& s) { return rnd::rayleigh(key, s); };
   CHECK(sa::grad(scaled)(Array(2.0f)).item<float>() ==
         doctest::Approx(scaled(1.0).item<float>()).epsilon(1e-6));
-  CHECK(sa::grad([&](const Array& a) { return rnd::gamma(key, a); })(sa::full({}, 2.0f)).item<float>() == 0);
+}
+
+TEST_CASE("distributions: JAX's derivatives of gamma and what is made of it, by its parameters") {
+  const Array key = rnd::key(5);
+  const std::map<std::string, std::function<Array(const Array& a)>> made{
+      {"gamma", [&](const Array& a) { return rnd::gamma(key, a, {6}); }},
+      {"loggamma", [&](const Array& a) { return rnd::loggamma(key, a, {6}); }},
+      {"beta", [&](const Array& a) { return rnd::beta(key, a, 2.0, {6}); }},
+      {"beta_b", [&](const Array& a) { return rnd::beta(key, 2.0, a, {6}); }},
+      {"dirichlet",
+       [&](const Array& a) {
+         return rnd::dirichlet(key, sa::stack({a, a * 2, a / 2}), Shape{4})[{sa::all, 0}];
+       }},
+      {"chisquare", [&](const Array& a) { return rnd::chisquare(key, a, {6}); }},
+      {"t", [&](const Array& a) { return rnd::t(key, a, {6}); }},
+  };
+  for (const Json& row : golden::load("gamma_slopes.json")["rows"]) {
+    const std::string name = row["draw"];
+    const auto a = row["a"].get<float>();
+    CAPTURE(name);
+    CAPTURE(a);
+    const auto& draw = made.at(name);
+    const auto [y, slope] = sa::jvp(draw, Array(a) * sa::ones({}), sa::ones({}));
+    CHECK(golden::close(golden::values(y), row["values"].get<std::vector<double>>(), 1e-5));
+    CHECK(golden::close(golden::values(slope), row["slopes"].get<std::vector<double>>(), 2e-4, 1e-6));
+    const auto sum = [&](const Array& v) { return sa::sum(draw(v)); };
+    double want = 0;
+    for (const double v : golden::values(slope)) want += v;
+    CHECK(sa::jit(sa::grad(sum))(Array(a) * sa::ones({})).item<float>() ==
+          doctest::Approx(want).epsilon(1e-5));
+  }
+  // About a + z sqrt(a) where a is large, and u^(1 / a) where it is small.
+  for (const double a : {1e6, 1e7, 1e9, 1e12}) {
+    const Array large = sa::full({}, a), slopes = sa::jacfwd(made.at("gamma"))(large);
+    const Array roots = (rnd::gamma(key, large, {6}) - large) / large;  // z / sqrt(a)
+    CHECK(golden::close(golden::values(slopes), golden::values(1 + roots / 2), 2e-6));
+  }
+  const Array small = sa::full({}, 1e-4), logs = rnd::loggamma(key, small, {6});
+  CHECK(golden::close(golden::values(sa::jacfwd(made.at("loggamma"))(small)), golden::values(-logs / 1e-4f),
+                      1e-3));
+  // One by one, and cut.
+  const Array shapes = sa::linspace(0.2, 30, 16);
+  const auto each = [&](const Array& s) { return sa::sum(rnd::gamma(key, s, {16})); };
+  const Array cut = sa::device_put(shapes, sa::NamedSharding(sa::make_mesh({{"x", 8}}), P("x")));
+  CHECK(golden::close(golden::values(sa::grad(each)(cut)), golden::values(sa::grad(each)(shapes)), 1e-6));
 }
 
 TEST_CASE("distributions: what is refused") {

@@ -245,6 +245,27 @@ TEST_CASE("files: two arrays of a tree may have one name in a file; names are of
         "into. Make that as it was when it was saved.");
 }
 
+TEST_CASE("files: numbers and texts of a tree whose fields have other names by now") {
+  struct Before {
+    Array w;
+    int steps = 0;
+    std::string kind;
+  };
+  struct Now {
+    Array weight;
+    int count = 0;
+    std::string what;
+  };
+  const TemporaryFolder folder;
+  const std::string path = folder.file("x");
+  save(path, Before{arange(3.0F), 7, "adam"});
+  const Now now =
+      load(path, Now{zeros({3}), 0, ""}, {.names = {{"weight", "w"}, {"count", "steps"}, {"what", "kind"}}});
+  CHECK(array_equal(now.weight, arange(3.0F)));
+  CHECK(now.count == 7);
+  CHECK(now.what == "adam");
+}
+
 TEST_CASE("files: a number that its enum does not have is refused") {
   enum class Mode : std::uint8_t { first, second, third };
   struct Model {

@@ -387,6 +387,14 @@ TEST_CASE("fusion: sums of many large products are added as they come") {
       CHECK(peak <= (cut ? 6 : 4) * tile);
       CHECK(sa::allclose(sa::jit(f)(x, y), f(a, a.T()), {.rtol = 1e-4}));
     }
+  // What reads one product, or several that others read as well, is one loop.
+  const auto gelu = [](const Array& x, const Array& y) { return sa::gelu(sa::matmul(x, y)); };
+  CHECK(prepare(sa::jit(gelu), a, a.T()).program().steps.size() == 2);
+  const auto swiglu = [](const Array& x, const Array& y) {
+    const Array gate = sa::matmul(x, y), up = sa::matmul(x * 2, y);
+    return sa::silu(gate) * up + gate * sa::square(up);
+  };
+  CHECK(prepare(sa::jit(swiglu), a, a.T()).program().steps.size() <= 4);
   // Small ones are one loop.
   const auto small = [&](const Array& x) {
     Array s;

@@ -413,4 +413,31 @@ TEST_CASE("in place: a loop writes over the temporary value that ends in it") {
     }
 }
 
+TEST_CASE("in place: until a result is made its memory is room for what ends before") {
+  const std::int64_t n = 128, tile = n * n * 4;
+  const Array w = numbers({n, n}, sa::float32, 1) / 64;
+  for (const bool cut : {false, true})
+    for (const bool donated : {false, true})
+      for (int depth = 1; depth < 8; depth++) {
+        CAPTURE(cut);
+        CAPTURE(donated);
+        CAPTURE(depth);
+        const auto layers = [depth](Array x, const Array& v) {
+          for (int k = 0; k < depth; k++) x = sa::tanh(sa::matmul(x, v));
+          return x;
+        };
+        const auto f = sa::jit(layers, {.donate_args = donated ? std::vector<int>{0} : std::vector<int>{}});
+        const auto fresh = [&] {
+          const Array x = numbers({cut ? 4 * n : n, n});
+          return cut ? sa::device_put(x, on_xy(P("x"))) : x + 0;
+        };
+        // The arguments, the result and a value that a product reads while it makes another one; over the donated argument the last
+        // product and the one before it take turns with that.
+        const int tiles = depth == 1 || (donated && depth % 2 == 0) ? 3 : 4;
+        const Array x = fresh(), want = layers(x, w);
+        CHECK(sa::explain(f, fresh(), w).peak_bytes_per_device <= tiles * tile + 1024);
+        CHECK(values(f(fresh(), w)) == values(want));
+      }
+}
+
 }  // namespace in_place_test

@@ -433,6 +433,13 @@ TEST_CASE("layers: what is refused") {
         "nn::GroupNorm: x is f32[3], 2 groups, the weight f32[4]. The first dimension has the channels, "
         "which the "
         "groups divide and the weight has an element for. Batch with vmap(layer)(x).");
+  CHECK(
+      message_of<sa::TraceError>([&] {
+        const auto norm = nn::BatchNorm::init(3, "i");
+        (void)norm(sa::ones({3}), norm.init_state());
+      }) ==
+      "nn::BatchNorm: unbound axis name 'i'. In scope: none. A name is bound by vmap, pmap or shard_map with "
+      "axis_name.");
   CHECK(message_of<sa::ShapeError>([&] { nn::BatchNorm::init(-3, "i"); }) ==
         "nn::BatchNorm: -3 channels. There are at least 0. Correct the number.");
   CHECK(message_of<sa::DTypeError>([&] { nn::BatchNorm::init(3, "i", {.dtype = sa::int8}); }) ==

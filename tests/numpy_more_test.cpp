@@ -96,6 +96,11 @@ TEST_CASE("sets: without a size as many as there are, in jit with one; of nothin
   CHECK(values(sa::setdiff1d(nothing, I(), 2)) == Values{0, 0});
   CHECK(values(sa::setdiff1d(I(), nothing)) == Values{-1, 0, 3, 7});
   CHECK(values(sa::isin(J(), nothing)) == Values{0, 0, 0, 0, 0});
+  CHECK_SAYS(
+      sa::jit([](const Array& x) { return sa::unique(x); })(I()),
+      "unique: how many values there are nobody knows while the function is traced, and a result has one "
+      "shape. Give the size: what lacks is filled up.",
+      sa::TraceError);
   CHECK_SAYS(sa::unique(I(), -1),
              "unique: size -1. The number of positions is not negative. Give how many there are at most.",
              sa::ShapeError);
@@ -212,6 +217,7 @@ TEST_CASE("samples: phases, windows, histograms, products of vectors are JAX's, 
   CHECK(values(sa::ediff1d(I())) == values(sa::diff(I())));
   CHECK_THROWS_AS(sa::ediff1d(I(), 0.5), sa::DTypeError);
   const Array edges = array({0.0, 1.0, 2.0});
+  CHECK(sa::histogram2d(P(), P(), edges, edges).dtype() == sa::int32);
   CHECK(values(sa::histogram2d(P(), P(), edges, edges)) == Values{1, 0, 0, 1});  // 2 lies in the last bin
   CHECK_SAYS(sa::histogram2d(P(), J(), edges, edges),
              "histogram2d: coordinates f32[4] and i32[5]. Every point has both. Broadcast one.",

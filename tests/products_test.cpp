@@ -201,6 +201,18 @@ TEST_CASE("products: of what is cut only borders, partial results and counts mov
         "all_reduce{x} 1792");
 }
 
+TEST_CASE("products: einsum broadcasts dimensions of size 1 as NumPy does") {
+  const Array row = sa::arange(4.0F).reshape({1, 4}), m = sa::arange(12.0F).reshape({3, 4}),
+              column = sa::arange(3.0F).reshape({3, 1});
+  CHECK(sa::array_equal(sa::einsum("ij,ij->ij", row, m), row * m));
+  CHECK(sa::array_equal(sa::einsum("ij,ij->i", m, row), sa::sum(row * m, 1)));
+  CHECK(sa::array_equal(sa::einsum("ij,ij->ij", row, column), row * column));
+  CHECK(sa::array_equal(sa::einsum("ij,jk->ik", column, m[{sa::slice(0, 3), sa::all}]),
+                        sa::matmul(sa::broadcast_to(column, {3, 3}), m)));
+  CHECK(sa::array_equal(sa::einsum("ij,ij,ij->", row, column, m), sa::sum(row * column * m)));
+  CHECK(sa::einsum("ii->i", sa::ones({1, 1})).shape() == Shape{1});
+}
+
 TEST_CASE("products: messages") {
   const Array x = sa::zeros({2, 3}), v = sa::zeros({3}), none_given = sa::zeros({0});
   using sa::ShapeError;

@@ -406,6 +406,29 @@ TEST_CASE("promises: explain says of a transfer what, where, why and how much, a
   CHECK(seen == 1);
 }
 
+TEST_CASE("promises: a summary has each kind of transfer once, and donations in vain") {
+  const auto cut = [](std::int64_t rows) { return sa::device_put(numbers({rows, 8}), eight(P("x"))); };
+  const auto whole = eight(P());
+  const auto f = sa::jit(
+      [&](std::vector<Array> parts, const Array& unused) {
+        for (Array& a : parts) a = sa::filter_shard(a * 2, whole);
+        return std::pair(parts, unused + 1);
+      },
+      {.donate_args = {1}});
+  const Array given = cut(8), small = numbers({3});
+  const std::vector<Array> parts{given, given + 1, given + 2, cut(16)};
+  const sa::Explanation e = sa::explain(f, parts, small);
+  REQUIRE(e.transfers().size() == 4);
+  const std::string text = e.summary(), all = e.to_string();
+  CHECK(text.find("values\n") == std::string::npos);
+  CHECK(text.find("\ntransfers\n") != std::string::npos);
+  CHECK(text.substr(0, text.find('\n')) == all.substr(0, all.find('\n')));
+  CHECK(text.find("   3 x " + e.transfers()[0].kind) != std::string::npos);
+  CHECK(text.find("\n        " + e.transfers()[3].kind) != std::string::npos);
+  CHECK(text.find("donations: 1 of 1 reused\n") != std::string::npos);
+  CHECK(text.substr(text.find("largest")) == all.substr(all.find("largest")));
+}
+
 TEST_CASE("promises: the picture of an array is that of its sharding, in jit once a compilation") {
   const Array x = sa::device_put(numbers({8, 2}), eight(P("x")));
   const std::string want = sa::render_sharding({8, 2}, x.sharding());

@@ -15,6 +15,7 @@
 #include "shardarray/ordering.h"
 #include "shardarray/placement.h"
 #include "shardarray/products.h"
+#include "shardarray/shardarray.h"
 #include "shardarray/statistics.h"
 
 namespace rearrange_test {
@@ -234,6 +235,25 @@ TEST_CASE("rearranging: numbers of any size give a shape, or are refused in the 
       CHECK_MESSAGE(error.starts_with(user.first + ": "), user.first << " of " << n << ": " << error);
     }
   CHECK(refused > 100);
+}
+
+TEST_CASE("rearranging: a roll by an array is that by its number, traced too, of any integers") {
+  const Array x = sa::arange(24.0F).reshape({4, 6});
+  const auto rolled = sa::jit([](const Array& v, const Array& by) { return sa::roll(v, by, 1); });
+  for (const int by : {0, 1, -1, 5, 6, 13, -25}) {
+    CAPTURE(by);
+    CHECK(sa::array_equal(rolled(x, Array(by)), sa::roll(x, by, 1)));
+    CHECK(sa::array_equal(sa::roll(x, Array(by).astype(sa::int8), -2), sa::roll(x, by, -2)));
+    CHECK(sa::array_equal(sa::roll(x, Array(by).astype(sa::int64)), sa::roll(x, by)));
+  }
+  CHECK(sa::array_equal(sa::roll(x, Array(200).astype(sa::uint8), 0), sa::roll(x, 200, 0)));
+  CHECK(sa::roll(sa::zeros({0, 3}), Array(2), 0).shape() == Shape{0, 3});
+  const Array slope = sa::grad([&](const Array& v) { return sa::sum(rolled(v, Array(2)) * x); })(x);
+  CHECK(sa::array_equal(slope, sa::roll(x, -2, 1)));
+  CHECK(message_of<sa::DTypeError>([&] { (void)sa::roll(x, Array(2.0), 0); }) ==
+        "roll: the shift is f32[]. It is a whole number. Convert it with astype(int32).");
+  CHECK(message_of<sa::ShapeError>([&] { (void)sa::roll(x, sa::arange(2), 0); }) ==
+        "roll: the shift is i32[2]. It is one number for all: a scalar. Roll once for each axis.");
 }
 
 TEST_CASE("rearranging: messages") {

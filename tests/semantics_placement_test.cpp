@@ -1,4 +1,5 @@
 // Where things are: gradients of moves, *_like, roll, rows of pmap's results, captured arrays, devices that do not exist.
+#include <functional>
 #include <set>
 
 #include "golden.h"
@@ -394,6 +395,31 @@ TEST_CASE("placement: messages of pieces say the rule and what to do") {
   CHECK(has(pieces({piece(0, sa::float32, 2), piece(1, sa::float32, 1), piece(2, sa::float32, 1),
                     piece(3, sa::float32, 1)}),
             "Every piece has the shape that the sharding says. Slice or pad it, or change the sharding."));
+}
+
+// A placement that cuts along a part of an axis may be a little cheaper for little work, but no spec says so. (A product may be cut in both
+// dimensions along one axis, which moves less.)
+TEST_CASE("placement: results that nobody placed are spelled by the mesh, whatever their size") {
+  using Function = std::function<Array(const Array&)>;
+  const std::pair<const char*, Function> functions[] = {
+      {"cumsum", [](const Array& x) { return sa::cumsum(x, 0); }},
+      {"cummax", [](const Array& x) { return sa::cummax(x, {.axis = 0, .reverse = true}); }},
+      {"sort", [](const Array& x) { return sa::sort(x, 0); }},
+      {"softmax", [](const Array& x) { return sa::softmax(x, 0); }},
+      {"roll", [](const Array& x) { return sa::roll(x, 3, 0); }}};
+  const sa::Mesh line = sa::make_mesh({{"x", 8}}), grid = sa::make_mesh({{"x", 4}, {"y", 2}});
+  for (const auto& [name, f] : functions)
+    for (const std::int64_t n : {8, 16, 24, 32, 64, 256})
+      for (const sa::Sharding& s : {sa::Sharding(sa::NamedSharding(line, sa::P("x"))),
+                                    sa::Sharding(sa::NamedSharding(grid, sa::P("x", "y"))),
+                                    sa::Sharding(sa::NamedSharding(grid, sa::P("x")))}) {
+        CAPTURE(name);
+        CAPTURE(n);
+        CAPTURE(s.to_string());
+        const Array x = numbers({n, 16}) / 16, got = sa::block_until_ready(f(sa::device_put(x, s)));
+        CHECK(got.sharding().to_string().starts_with("NamedSharding"));
+        CHECK(golden::close(values(got), values(f(x)), 1e-4, 1e-4));
+      }
 }
 
 }  // namespace semantics_placement_test

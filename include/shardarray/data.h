@@ -6,10 +6,10 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "shardarray/array.h"
+#include "shardarray/tree.h"
 
 namespace shardarray {
 namespace data {
@@ -50,55 +50,70 @@ class SHARDARRAY_API Batches {
   Where made_;                                              ///< where an iterator that is read has no line
 };
 
-/// A range of tuples with one batch of every array; batches are made where the iterator is read, and a Loader outlives its
+/// A range of trees with one batch of every array; batches are made where the iterator is read, and a Loader outlives its
 /// iterators.
-template <class... A> class Loader {
+template <class T> class Loader {
  public:
-  /// What loader() makes.
-  explicit Loader(Batches b) : batches_(std::move(b)) {}
-  /// Reading one makes its batch: std::tuple<A...>. Throws as Batches::at.
+  /// What loader() makes: of `like` what is no array, and where arrays are.
+  Loader(Batches b, T like) : batches_(std::move(b)), like_(std::move(like)) {
+    shardarray::detail::each_leaf(like_, [&](Array& a, const Path&) {
+      present_.push_back(a.has_value());
+      a = Array();
+    });
+  }
+  /// Reading one makes its batch: a T. Throws as Batches::at.
   class Iterator {
    public:
-    using value_type = std::tuple<A...>;
+    using value_type = T;
     using difference_type = std::ptrdiff_t;
     Iterator() = default;
-    Iterator(const Batches* b, std::int64_t k) : batches_(b), k_(k) {}
-    [[nodiscard]] std::tuple<A...> operator*() const {
-      const std::vector<Array> batch = batches_->at(k_, batches_->where());
-      return [&]<std::size_t... I>(std::index_sequence<I...>) { return std::tuple<A...>{batch[I]...}; }
-      (std::index_sequence_for<A...>{});
-    }
+    Iterator(const Loader* loader, std::int64_t k) : loader_(loader), k_(k) {}
+    [[nodiscard]] T operator*() const { return loader_->at(k_, loader_->batches_.where()); }
     Iterator& operator++() {
       k_++;
       return *this;
     }
-    Iterator operator++(int) { return {batches_, k_++}; }
+    Iterator operator++(int) { return {loader_, k_++}; }
     [[nodiscard]] friend bool operator==(const Iterator& a, const Iterator& b) { return a.k_ == b.k_; }
 
    private:
-    const Batches* batches_ = nullptr;
+    const Loader* loader_ = nullptr;
     std::int64_t k_ = 0;
   };
   /// From batch 0 on, in the order of the epoch.
-  [[nodiscard]] Iterator begin() const { return {&batches_, 0}; }
-  [[nodiscard]] Iterator end() const { return {&batches_, size()}; }
+  [[nodiscard]] Iterator begin() const { return {this, 0}; }
+  [[nodiscard]] Iterator end() const { return {this, size()}; }
   /// Batches per epoch.
   [[nodiscard]] std::int64_t size() const { return batches_.size(); }
+  /// Batch k. Throws as Batches::at.
+  [[nodiscard]] T at(std::int64_t k, Where w = Where::here()) const {
+    std::vector<Array> arrays = batches_.at(k, w);
+    T batch = like_;
+    std::size_t slot = 0, next = 0;
+    shardarray::detail::each_leaf(batch, [&](Array& a, const Path&) {
+      if (present_[slot++]) a = std::move(arrays[next++]);
+    });
+    return batch;
+  }
   /// The same examples in the order of another epoch.
-  [[nodiscard]] Loader epoch(std::int64_t e) const { return Loader(batches_.with_epoch(e)); }
+  [[nodiscard]] Loader epoch(std::int64_t e) const {
+    Loader r = *this;
+    r.batches_ = batches_.with_epoch(e);
+    return r;
+  }
 
  private:
   Batches batches_;
+  T like_;                     // without arrays
+  std::vector<bool> present_;  // by place
 };
 
-/// `for (const auto& [x, y] : data::loader(std::tuple(xs, ys), {.batch = 16, .seed = 0}).epoch(3))`: examples
-/// are the entries along the first dimension. The order depends on seed and epoch alone (random::permutation of their key). Throws
-/// as Batches.
-template <std::same_as<Array>... A>
-[[nodiscard]] Loader<A...> loader(const std::tuple<A...>& arrays, LoaderOptions options = {},
-                                  Where w = Where::here()) {
-  return Loader<A...>(Batches(std::apply([](const auto&... a) { return std::vector<Array>{a...}; }, arrays),
-                              std::move(options), w));
+/// `for (const auto& [x, y] : data::loader(std::tuple(xs, ys), {.batch = 16, .seed = 0}).epoch(3))`: examples are the entries along the
+/// first dimension of every array of a tree: a tuple, a struct of your own, one Array. The order depends on seed and epoch alone
+/// (random::permutation of their key). Throws as Batches.
+template <shardarray::detail::JudgedTree T>
+[[nodiscard]] Loader<T> loader(const T& arrays, LoaderOptions options = {}, Where w = Where::here()) {
+  return Loader<T>(Batches(tree_leaves(arrays), std::move(options), w), arrays);
 }
 
 /// Options of load_csv() and load_table(), and what a file of a table looks like.

@@ -88,6 +88,9 @@ class SHARDARRAY_API Explanation {
   /// next best way, source line. `x:(4)2` is, as in Shardy, the factor 2 of axis x below a factor 4: with x = 8 it
   /// tells the two of each pair of neighbours apart. Streams so too.
   [[nodiscard]] std::string to_string() const;
+  /// The same without the values, for programs of many lines: transfers that are alike are one line, `6 x` in front; of donations those in
+  /// vain have lines.
+  [[nodiscard]] std::string summary() const;
 
   /// That the program runs on, in its order.
   [[nodiscard]] std::vector<Device> devices() const;

@@ -116,7 +116,8 @@ template <class T> void save(const std::string& path, const T& tree, Where w = W
 /// Options of load().
 struct LoadTreeOptions {
   /// The names that arrays have in a file of another program, by their paths in the tree (those of tree_paths()):
-  /// `{{"layers[0].weight", "layers.0.weight"}}`. Arrays that are not here have their paths as names. Two may have one name.
+  /// `{{"layers[0].weight", "layers.0.weight"}}`. Numbers and texts of a tree whose fields have other names by now, too. What is not
+  /// here has its path as name. Two may have one name.
   std::map<std::string, std::string> names = {};
   /// Where arrays go, in place of where those of `like` lie: all of them, or those at these paths of the tree.
   std::optional<Sharding> sharding = std::nullopt;

@@ -172,7 +172,8 @@ struct SHARDARRAY_API EinsumText {
   Where where;
 };
 /// `einsum("bik,kj->bij", a, b)`. Without "->" the result has the letters that stand once, in alphabetical order.
-/// "..." stands for leading dimensions, which are broadcast: `einsum("...ij,...jk->...ik", a, b)`. A letter that stands twice in a
+/// "..." stands for leading dimensions, which are broadcast, as a dimension of size 1 is to what its letter is elsewhere:
+/// `einsum("...ij,...jk->...ik", a, b)`. A letter that stands twice in a
 /// term is its diagonal. Two operands after the other are multiplied, in the order that multiplies the fewest numbers (of more than
 /// five operands the cheapest two first). Throws ShapeError for a text that does not fit the operands:
 /// terms, letters or sizes. contract: of operands in a list.
@@ -259,13 +260,24 @@ inline constexpr struct SHARDARRAY_API rot90_fn {
                                  Where w = Where::here()) const;
 } rot90{};
 /// Shifts elements towards higher indices; those that leave come in again. No axis: in the flattened array. Several axes:
-/// `roll(x, {1, -2}, {0, 1})`; one that stands twice is shifted by the sum. Throws ShapeError for lists of different lengths.
+/// `roll(x, {1, -2}, {0, 1})`; one that stands twice is shifted by the sum. A shift that is an array, an integer scalar, takes rows by their
+/// numbers: nobody knows it before it runs. Throws ShapeError for lists of different lengths and for a shift that is no scalar, DTypeError
+/// for one that is no integer.
 inline constexpr struct SHARDARRAY_API roll_fn {
   [[nodiscard]] Array operator()(const Array& x, std::int64_t shift,
                                  std::optional<std::int64_t> axis = std::nullopt,
                                  Where w = Where::here()) const;
   [[nodiscard]] Array operator()(const Array& x, const Shape& shifts, const Shape& axes,
                                  Where w = Where::here()) const;
+  template <std::same_as<Array> A>
+  [[nodiscard]] Array operator()(const Array& x, const A& shift,
+                                 std::optional<std::int64_t> axis = std::nullopt,
+                                 Where w = Where::here()) const {
+    return by_value(x, shift, axis, w);
+  }
+
+ private:
+  Array by_value(const Array& x, const Array& shift, std::optional<std::int64_t> axis, Where w) const;
 } roll{};
 /// What pad puts around x: its first and last elements, x mirrored at them (reflect: they stand once, symmetric: twice), or x again.
 #pragma GCC diagnostic push

@@ -100,7 +100,7 @@ inline constexpr struct SHARDARRAY_API histogram_fn {
 [[nodiscard]] SHARDARRAY_API Array histogram_bin_edges(
     const Array& x, std::int64_t bins = 10,
     const std::optional<std::pair<double, double>>& range = std::nullopt, Where w = Where::here());
-/// How many rows of x [n, d] lie in each bin of d vectors of edges, floating: of shape (edges - 1).., bins as of histogram. Throws
+/// How many rows of x [n, d] lie in each bin of d vectors of edges, int32: of shape (edges - 1).., bins as of histogram. Throws
 /// ShapeError for what is no matrix, another number of vectors, and fewer than two edges.
 [[nodiscard]] SHARDARRAY_API Array histogramdd(const Array& x, const std::vector<Array>& edges,
                                                Where w = Where::here());

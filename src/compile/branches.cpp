@@ -31,40 +31,61 @@ std::shared_ptr<const Compiled> compiled(const FlatGraph& g, const Layouts& layo
   return std::make_shared<const Compiled>(compile(input_of_called(g, layouts, outputs, in)));
 }
 
-// Does nothing but the one reader of v read it, or what it is a view of? Inputs are read by their owner, unless he donates them.
-bool dies_with_its_reader(int v, const FlatGraph& g, const Uses& uses, const CompileInput& in) {
+// Whose memory a result of a choice may take.
+enum class Owner : std::uint8_t { others, program, donor };
+
+// Of a value that is read once: others read it, or what it is a view of; nobody else; nobody else, and it is donated.
+Owner owner_of(int v, const FlatGraph& g, const Uses& uses, const CompileInput& in) {
   for (;;) {
-    if (!uses.has_one(v)) return false;
+    if (!uses.has_one(v)) return Owner::others;
     const FlatNode& n = at(g.nodes, at(g.producer, v));
-    if (n.op->form == Form::leaf)
-      return in.donated[static_cast<std::size_t>(std::ranges::find(g.inputs, v) - g.inputs.begin())];
+    if (n.op->form == Form::leaf) {
+      const auto input = static_cast<std::size_t>(std::ranges::find(g.inputs, v) - g.inputs.begin());
+      return in.donated[input] ? Owner::donor : Owner::others;
+    }
     if (n.op->form != Form::view && n.op->form != Form::constraint && n.op->trait != Trait::asked)
-      return true;
+      return Owner::program;
     v = n.in[0];
   }
 }
 
-// Operands of a choice that it may write over.
-std::vector<bool> free_operands(const FlatNode& n, const FlatGraph& g, std::span<const Layout* const> given,
-                                const Uses& uses, const CompileInput& in) {
-  std::vector<bool> r(n.in.size(), false);
+// Is v, or a view of it, a result of the program, which may take donated memory?
+bool leaves(int v, const FlatGraph& g, const Uses& uses) {
+  return at(uses.is_output, v) || std::ranges::any_of(at(uses.nodes, v), [&](int reader) {
+           const FlatNode& n = at(g.nodes, reader);
+           const bool renames =
+               n.op->form == Form::view || n.op->form == Form::constraint || n.op->trait == Trait::asked;
+           return renames && n.in[0] == v && leaves(n.first_out, g, uses);
+         });
+}
+
+// By result and operand (behind the number of the branch) of a choice: may the one take the memory of the other?
+std::vector<bool> may_take(const FlatNode& n, const FlatGraph& g, std::span<const Layout* const> given,
+                           const Uses& uses, const CompileInput& in) {
+  std::vector<Owner> owners;
   for (std::size_t k = 1; k < n.in.size(); k++)
-    r[k] = given[k] && std::ranges::count(n.in, n.in[k]) == 1 && dies_with_its_reader(n.in[k], g, uses, in);
+    owners.push_back(given[k] && std::ranges::count(n.in, n.in[k]) == 1 ? owner_of(n.in[k], g, uses, in)
+                                                                        : Owner::others);
+  std::vector<bool> r;
+  for (std::size_t k = 0; k < n.out_types.size(); k++)
+    for (std::size_t i = 0; i < owners.size(); i++) {
+      const Type &from = n.in_types[i + 1], &to = n.out_types[k];
+      r.push_back(from.shape == to.shape && from.dtype == to.dtype && owners[i] != Owner::others &&
+                  (owners[i] == Owner::program || leaves(n.first_out + static_cast<int>(k), g, uses)));
+    }
   return r;
 }
 
-// By result: the free operand of its kind that it is in some branch, else the next one that none is. -1: none.
+// By result: the operand that it is in some branch, else the next one that none is. -1: none that it may take.
 std::vector<int> operands_to_take(const std::vector<FlatGraph>& branches, const Layouts& results,
-                                  const Layouts& operands, std::vector<bool> free) {
+                                  const Layouts& operands, const std::vector<bool>& may) {
   std::vector<int> r(results.size(), -1);
+  std::vector<bool> taken(operands.size(), false);
   const auto take = [&](std::size_t result, const auto& is_it) {
-    const FlatGraph& g = branches[0];
     for (std::size_t i = 0; i < operands.size() && r[result] < 0; i++) {
-      const Type &from = at(g.types, g.inputs[i]), &to = at(g.types, g.outputs[result]);
-      if (!free[i] || operands[i] != results[result] || from.shape != to.shape || from.dtype != to.dtype ||
-          !is_it(i))
+      if (taken[i] || !may[result * operands.size() + i] || operands[i] != results[result] || !is_it(i))
         continue;
-      free[i] = false;
+      taken[i] = true;
       r[result] = static_cast<int>(i);
     }
   };
@@ -76,34 +97,44 @@ std::vector<int> operands_to_take(const std::vector<FlatGraph>& branches, const 
   return r;
 }
 
-// All branches write over the same operands: those that each of them can.
+// All branches write over the same operands: those that each of them can. A branch that writes over one where another cannot is
+// compiled again; those that do not come to agree soon write over none.
 void compile_branches(const std::vector<FlatGraph>& branches, std::vector<int> over, PlacedBranches& placed,
                       const CompileInput& in) {
+  constexpr int tries = 2;
   const Layouts operands(placed.in.begin() + 1, placed.in.end());
-  for (bool agreed = false; !agreed;) {
-    agreed = true;
-    placed.called.programs.clear();
-    const std::vector<int> asked = over;
-    for (const FlatGraph& g : branches) {
-      CompileInput one = input_of_called(g, operands, placed.out, in);
-      one.written_over.assign(asked.size(), -1);
-      for (std::size_t k = 0; k < asked.size(); k++)
-        if (asked[k] >= 0) write_over(one, k, static_cast<std::size_t>(asked[k]));
-      placed.called.programs.push_back(std::make_shared<const Compiled>(compile(std::move(one))));
-      const std::vector<Port>& outputs = placed.called.programs.back()->program->outputs;
-      for (std::size_t k = 0; k < asked.size(); k++) {
-        if (outputs[k].alias == asked[k]) continue;
-        agreed = false;
-        over[k] = -1;
-      }
+  const auto compiled_over = [&](const FlatGraph& g) {
+    CompileInput one = input_of_called(g, operands, placed.out, in);
+    one.written_over.assign(over.size(), -1);
+    for (std::size_t k = 0; k < over.size(); k++)
+      if (over[k] >= 0) write_over(one, k, static_cast<std::size_t>(over[k]));
+    return std::make_shared<const Compiled>(compile(std::move(one)));
+  };
+  const auto written_over = [](const Compiled& c) {
+    std::vector<int> r;
+    for (const Port& p : c.program->outputs) r.push_back(p.alias);
+    return r;
+  };
+  auto& programs = placed.called.programs;
+  programs.resize(branches.size());
+  for (int turn = 0;; turn++) {
+    std::vector<int> agreed = over;
+    for (std::size_t b = 0; b < branches.size(); b++) {
+      if (programs[b] == nullptr || written_over(*programs[b]) != over)
+        programs[b] = compiled_over(branches[b]);
+      const std::vector<int> by_this = written_over(*programs[b]);
+      for (std::size_t k = 0; k < over.size(); k++)
+        if (by_this[k] != over[k]) agreed[k] = -1;
     }
+    if (agreed == over) break;
+    over = turn < tries ? std::move(agreed) : std::vector<int>(over.size(), -1);
   }
   for (std::size_t k = 0; k < over.size(); k++)
     if (over[k] >= 0) placed.called.over.push_back({static_cast<std::size_t>(over[k]) + 1, k});
 }
 
 PlacedBranches placed_choice(const FlatNode& n, std::span<const Layout* const> given, const Layouts& asked,
-                             const std::vector<bool>& free, const CompileInput& in) {
+                             const std::vector<bool>& may, const CompileInput& in) {
   const Choice c = Choice::of(*n.attrs);
   PlacedBranches r;
   r.in = given_layouts(n, given, in);
@@ -120,7 +151,7 @@ PlacedBranches placed_choice(const FlatNode& n, std::span<const Layout* const> g
       else if (all_tiles(*left) > all_tiles(*r.out[k])) r.out[k] = left;
     }
   }
-  compile_branches(graphs, operands_to_take(graphs, r.out, operands, {free.begin() + 1, free.end()}), r, in);
+  compile_branches(graphs, operands_to_take(graphs, r.out, operands, may), r, in);
   return r;
 }
 
@@ -196,11 +227,11 @@ PlacedBranches place_branches(const FlatNode& n, const FlatGraph& g, std::span<c
   const Repetition r0 = chooses ? Repetition{} : Repetition::of(*n.attrs);
   PlacedIterations::Key key(n, g, given, r0.first_carry(), chooses ? 0 : r0.carries());
   key.asked = asked;
-  if (chooses) key.free = free_operands(n, g, given, uses, in);
+  if (chooses) key.may_take = may_take(n, g, given, uses, in);
   if (const auto known = in.placed->branches.find(key); known != in.placed->branches.end())
     return known->second;
   PlacedBranches r =
-      chooses ? placed_choice(n, given, asked, key.free, in) : placed_repetition(n, g, given, in);
+      chooses ? placed_choice(n, given, asked, key.may_take, in) : placed_repetition(n, g, given, in);
   return in.placed->branches[key] = std::move(r);
 }
 

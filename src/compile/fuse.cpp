@@ -31,6 +31,7 @@ class Fuser {
   /// None when groups need each other's results: their steps are `alone` from now on.
   std::optional<Fusion> run() {
     find_users();
+    awaited_.emplace(p_, kinds_, users_);
     for (int s = static_cast<int>(p_.steps.size()) - 1; s >= 0; s--) assign(s);
     merge_siblings();
     settle_storage();
@@ -43,7 +44,7 @@ class Fuser {
     int value = -1, reduce = -1;
     int full = -1;  // of a group of rows: a value that has all their points
     std::vector<int> steps;
-    int awaited = 0;
+    std::set<int> awaited;
     bool loop = false;
     std::optional<bool> flush_denormals;  // none: it only moves values so far
   };
@@ -93,7 +94,7 @@ class Fuser {
     at(groups_of_, s).insert(group);
     Domain& d = at(domains_, group);
     d.steps.push_back(s);
-    d.awaited += awaited(p_, kinds_, s);
+    d.awaited.insert(awaited_->by(s).begin(), awaited_->by(s).end());
     if (!d.flush_denormals) d.flush_denormals = flushes(s);
     maps_[{group, s}] = std::move(maps);
   }
@@ -243,7 +244,7 @@ class Fuser {
   bool try_join(int s, int group, bool other_users) {
     Domain& d = at(domains_, group);
     if (static_cast<std::int64_t>(d.steps.size()) >= limits_.most_operations) return false;
-    if (differ(d.flush_denormals, flushes(s)) || !may_await(p_, kinds_, s, d.awaited)) return false;
+    if (differ(d.flush_denormals, flushes(s)) || !awaited_->may_join(s, d.awaited)) return false;
     auto maps = maps_in(s, group);
     if (!maps || maps->empty()) return false;
     const std::vector<int> outside = readers(s, group);
@@ -325,7 +326,7 @@ class Fuser {
   void merge(int a, int b) {
     Domain &x = at(domains_, a), &y = at(domains_, b);
     graph_.merge(a, b);
-    x.awaited += y.awaited;
+    x.awaited.merge(y.awaited);
     users_in_[a].merge(users_in_[b]);
     if (x.reduce < 0) x.reduce = y.reduce;
     if (x.full < 0) x.full = y.full;
@@ -475,6 +476,7 @@ class Fuser {
   GroupGraph graph_;
   Fusion fusion_;
   std::vector<StepKind> kinds_;
+  std::optional<Awaited> awaited_;
   std::vector<std::vector<int>> users_;
   std::map<int, std::set<int>> users_in_;  // by group: of the step that is being assigned
   std::set<int> users_at_, names_at_;      // groups that use it, and that use another name for it

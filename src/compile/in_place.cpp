@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "base/at.h"
 #include "compile/step_kind.h"
@@ -162,13 +163,21 @@ void give_second_buffers(Partition& p, LocalValues& values, const CarryBuffers& 
                                  static_cast<int>(p.steps.size()) - 1));
 }
 
-// The operand that result number `result` of a choice is in some branch; 0: none.
+// The input that `out` is in g, or in some branch of a choice in it; none: none.
+static std::optional<std::size_t> input_kept(const Graph& g, const Array& out) {
+  const Node* const n = out.node();
+  const auto in = std::ranges::find(g.in, n, &Array::node);
+  if (in != g.in.end()) return static_cast<std::size_t>(in - g.in.begin());
+  if (n->op->form != Form::choose) return std::nullopt;
+  for (const auto& branch : Choice::of(n->attrs()).branches)
+    if (const auto kept = input_kept(*branch, branch->out[out.index()]))
+      return input_kept(g, n->in()[*kept + 1]);
+  return std::nullopt;
+}
+// The operand of a choice that a result is in some branch; 0: none.
 static std::size_t operand_kept(const FlatNode& n, std::size_t result) {
-  for (const auto& branch : Choice::of(*n.attrs).branches) {
-    const Array& out = branch->out[result];
-    const auto in = std::ranges::find(branch->in, out.node(), &Array::node);
-    if (in != branch->in.end()) return static_cast<std::size_t>(in - branch->in.begin()) + 1;
-  }
+  for (const auto& branch : Choice::of(*n.attrs).branches)
+    if (const auto kept = input_kept(*branch, branch->out[result])) return *kept + 1;
   return 0;
 }
 

@@ -27,7 +27,7 @@ struct PlacedIterations {
     std::vector<const Layout*> given;
     std::vector<bool> zeros;             ///< carries that begin so
     std::vector<const Layout*> asked{};  ///< of a choice's results
-    std::vector<bool> free{};            ///< operands of a choice that it may write over
+    std::vector<bool> may_take{};  ///< by result and operand of a choice: whether it may be written over that
     Key(const FlatNode& n, const FlatGraph& g, std::span<const Layout* const> where, std::size_t first_carry,
         std::size_t carries);
     friend auto operator<=>(const Key&, const Key&) = default;

@@ -15,6 +15,7 @@
 #include "compile/index_map.h"
 #include "compile/largest.h"
 #include "compile/lay_in_result.h"
+#include "compile/lives.h"
 #include "compile/scratch_plan.h"
 #include "layout/spelling.h"
 #include "shardarray/error.h"
@@ -23,8 +24,6 @@ namespace shardarray {
 
 namespace {
 
-constexpr int kForever = std::numeric_limits<int>::max();
-
 class Planner {
  public:
   Planner(const Partition& p, const Fusion& f, const FlatGraph& g, const std::vector<GroupKernel>& kernels,
@@ -32,83 +31,19 @@ class Planner {
       : p_(p), f_(f), g_(g), kernels_(kernels), in_(in), at_(at), program_(program), out_(out) {}
 
   void run() {
-    lives();
+    lives_ = lives_of(p_, f_, kernels_, at_);
     ports();
     alias_donated();
     place_outputs();
     check_total();
     lay_in_others();
+    lay_in_unmade_results();
     place_within();
     peaks();
     find_largest(p_, f_, at_, output_values_, temporary(), program_, out_);
   }
 
  private:
-  void use(int v, int group) {
-    const int m = at_.storage(v).memory;
-    Life& l = lives_[m];
-    l.last = std::max(l.last, group);
-    at_.memory(m);
-  }
-
-  int transfer_of(int group) const {
-    const Group& x = at(f_.groups, group);
-    return x.loop ? -1 : at(p_.steps, x.steps[0]).transfer;
-  }
-  // The first and the last of the groups that are one step with it: those of one transfer. What one of them makes may not lie where another
-  // one still reads.
-  std::pair<int, int> at_once(int group) const {
-    int begin = group, end = group;
-    const auto same = [&, transfer = transfer_of(group)](int other) {
-      return transfer >= 0 && other >= 0 && other < std::ssize(f_.groups) && transfer_of(other) == transfer;
-    };
-    while (same(begin - 1)) begin--;
-    while (same(end + 1)) end++;
-    return {begin, end};
-  }
-
-  void lives() {
-    for (int v : p_.inputs) lives_[v] = {-1, -1};
-    for (std::size_t k = 0; k < f_.groups.size(); k++) {
-      const auto [begin, end] = at_once(static_cast<int>(k));
-      const Group& x = f_.groups[k];
-      for (int v : x.roots) {
-        lives_.try_emplace(at_.storage(v).memory, Life{begin, begin});
-        use(v, end);
-      }
-      if (x.loop) {
-        for (const KernelAccess& a : kernels_[k].args) use(a.value, end);
-      } else {
-        for (int s : x.steps)
-          for (int v : at(p_.steps, s).in) use(v, end);
-        need_arenas(k);
-      }
-    }
-    for (int v : p_.outputs) lives_[at_.storage(v).memory].last = kForever;
-  }
-
-  // Of the programs that group k calls, while it does: one at a time.
-  void need_arenas(std::size_t k) {
-    const int node = at(p_.steps, f_.groups[k].steps[0]).node;
-    std::vector<std::uint64_t> bytes;
-    const auto need = [&](const Compiled& c) {
-      const std::vector<std::uint64_t>& some = c.program->scratch_bytes;
-      bytes.resize(some.size());
-      for (std::size_t d = 0; d < some.size(); d++) bytes[d] = std::max(bytes[d], some[d]);
-    };
-    if (const auto called = p_.iterations.find(node); called != p_.iterations.end())
-      need(*called->second.compiled);
-    if (const auto called = p_.branches.find(node); called != p_.branches.end())
-      for (const auto& c : called->second.programs) need(*c);
-    if (bytes.empty()) return;
-    Memory arenas;
-    for (std::size_t d = 0; d < bytes.size(); d++) arenas.device.push_back(static_cast<int>(d));
-    arenas.refs.resize(bytes.size());
-    arenas.bytes = bytes;
-    at(at_.all(), at_.scratch_of(k)) = std::move(arenas);
-    lives_[at_.scratch_of(k)] = {static_cast<int>(k), static_cast<int>(k)};
-  }
-
   Port port(int v) {
     const LocalValue& x = at_.value(v);
     Port port{x.type.shape, x.type.dtype, x.layout, {}, {}, {}, -1};
@@ -295,6 +230,49 @@ class Planner {
     place_scratch();
   }
 
+  // Until a result is made its memory is room for large temporary values that end before, the last ones first.
+  void lay_in_unmade_results() {
+    constexpr std::uint64_t large = 1 << 16;
+    std::vector<std::pair<int, int>> by_end;  // the last group of a memory, the memory
+    for (const auto& [m, life] : temporary())
+      if (m < std::ssize(p_.values) && std::ranges::max(at(at_.all(), m).bytes) >= large)
+        by_end.emplace_back(life.last, m);
+    std::ranges::sort(by_end, std::greater());
+    const auto before = needed();
+    const auto undo = std::tuple(lives_, placed_, within_, hosts_);
+    for (const int v : output_values_) {
+      const int result = at_.storage(v).memory;
+      for (const auto& [last, m] : by_end) {
+        if (placed_.contains(m) || last >= lives_[result].first) continue;
+        auto w = room_for(m, result);
+        if (!w || !may_lie_within(*w, result)) continue;
+        settle(*w);
+        within_.insert(within_.begin(), std::move(*w));  // in front of what lies in it
+      }
+    }
+    if (within_.size() == std::get<2>(undo).size()) return;
+    place_scratch();
+    if (needed() < before) return;
+    std::tie(lives_, placed_, within_, hosts_) = undo;
+    place_scratch();
+  }
+
+  // At the beginning of the result's part on the same device, at least half of which it fills.
+  std::optional<Within> room_for(int m, int result) {
+    const Memory &memory = at(at_.all(), m), &host = at(at_.all(), result);
+    Within w{m, result, {}};
+    std::vector<bool> taken(host.device.size(), false);
+    for (std::size_t i = 0; i < memory.device.size(); i++) {
+      std::size_t j = 0;
+      while (j < taken.size() && (taken[j] || host.device[j] != memory.device[i])) j++;
+      if (j == taken.size() || host.bytes[j] < memory.bytes[i] || host.bytes[j] / 2 > memory.bytes[i])
+        return std::nullopt;
+      taken[j] = true;
+      w.places.push_back({j, 0});
+    }
+    return w;
+  }
+
   // Bytes of the busiest device, then of all scratch.
   std::pair<std::uint64_t, std::uint64_t> needed() {
     peaks();
@@ -353,16 +331,20 @@ class Planner {
   }
 
   bool lie_within(Within w) {
-    const int root = root_of(w.host), first = lives_[w.memory].first;
+    const int root = root_of(w.host);
     if (!may_lie_within(w, root)) return false;
-    for (int m = w.host;; m = hosts_.at(m)) {
-      lives_[m].first = std::min(lives_[m].first, first);
-      if (m == root) break;
-    }
-    hosts_[w.memory] = w.host;
-    placed_.insert(w.memory);
+    settle(w);
     within_.push_back(std::move(w));
     return true;
+  }
+
+  // All that it lies in begins to live with it.
+  void settle(const Within& w) {
+    const int first = lives_[w.memory].first;
+    hosts_[w.memory] = w.host;
+    for (auto host = hosts_.find(w.memory); host != hosts_.end(); host = hosts_.find(host->second))
+      lives_[host->second].first = std::min(lives_[host->second].first, first);
+    placed_.insert(w.memory);
   }
 
   // In which memory of its own that one lies in the end.

@@ -12,13 +12,13 @@
 #include "compile/compose_boxes.h"
 #include "compile/halo.h"
 #include "compile/in_place.h"
-#include "compile/iterate.h"
 #include "compile/linearities.h"
 #include "compile/local_values.h"
 #include "compile/other_ways.h"
 #include "compile/scan.h"
 #include "compile/strict.h"
 #include "compile/used_steps.h"
+#include "compile/whole_axes.h"
 #include "ops/asked.h"
 #include "ops/record.h"
 #include "runtime/half_floats.h"
@@ -455,7 +455,7 @@ class Partitioner {
     const int part = results_.contains(v) ? results_.at(v) : at(p_.of_value, v);
     const Layout* now = making_of(v) == Making::once ? at(p_.values, part).layout : nullptr;
     const bool is_partial = now && !now->unreduced().empty();
-    const Layout* to = asked ? asked : now ? now : preferred(v);
+    const Layout* to = asked ? asked : now ? on_whole_axes(now, at(g_.types, v).shape, in_) : preferred(v);
     if (!asked && is_partial && !may_leave_partial(source, in_)) {
       const SubAxisDims& wanted = at(preferences_.dims, v);
       to = std::ranges::all_of(wanted, std::ranges::empty) ? whole_sums(now) : layouts_.of(wanted);

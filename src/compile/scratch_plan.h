@@ -2,18 +2,12 @@
 // whatever the number of devices, those of one of a kind are looked for.
 #pragma once
 #include <cstdint>
-#include <map>
 #include <vector>
 
 #include "compile/addresses.h"
+#include "compile/lives.h"
 
 namespace shardarray {
-
-/// Of a memory: the groups that use it first and last.
-struct Life {
-  int first = -1, last = -1;
-};
-using Lives = std::map<int, Life>;
 
 class ScratchPlan {
  public:

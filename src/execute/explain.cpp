@@ -59,35 +59,78 @@ std::int64_t Explanation::received_bytes_per_device() const {
   return *std::ranges::max_element(bytes);
 }
 
-std::string Explanation::to_string() const {
+namespace {
+
+std::string sums_text(const Explanation& e) {
   std::string text = fmt::format(
       "{} steps per device, {} transfer{}, {} received per device, {:.3g} flops, peak {} per device\n",
-      steps_per_device, transfers_.size(), transfers_.size() == 1 ? "" : "s",
-      bytes_text(received_bytes_per_device()), static_cast<double>(flops), bytes_text(peak_bytes_per_device));
-  if (!machine.empty())
-    text += fmt::format("on {}: {} to {} ({} of steps, {} of transfers), {} {} of memory\n", machine,
-                        duration_text(std::max(compute_seconds, transfer_seconds)),
-                        duration_text(compute_seconds + transfer_seconds), duration_text(compute_seconds),
-                        duration_text(transfer_seconds),
-                        peak_bytes_per_device <= memory_per_device ? "fits into" : "does not fit into",
-                        bytes_text(memory_per_device));
-  if (!values_.empty()) text += "values\n" + values_;
-  if (!transfers_.empty()) text += "transfers\n";
-  const std::size_t axes = widest(transfers_, 8, [](const TransferInfo& t) { return t.axes; });
-  for (const TransferInfo& t : transfers_)
-    text += fmt::format("  {:<14} {:<{}} {:>9}  {:<11}{}  {}  for {}: {}   {}\n", t.kind, t.axes, axes,
-                        bytes_text(t.bytes_per_device), gap_text(t.gap),
-                        machine.empty() ? "" : fmt::format("  {:>8}", duration_text(t.seconds)),
-                        moved_text(t), t.op, t.reason, short_place(t.source));
-  if (!donations_.empty()) text += "donations\n";
-  for (const DonationInfo& d : donations_)
-    text += fmt::format("  {}: {}\n", d.path, d.reused ? "reused" : "not reused, " + d.reason);
-  if (!largest_.empty()) text += "largest pieces of memory, at the worst moment\n";
-  const std::size_t types = widest(largest_, 16, [](const BufferInfo& b) { return b.type; });
-  for (const BufferInfo& b : largest_)
+      e.steps_per_device, e.transfers().size(), e.transfers().size() == 1 ? "" : "s",
+      bytes_text(e.received_bytes_per_device()), static_cast<double>(e.flops),
+      bytes_text(e.peak_bytes_per_device));
+  if (!e.machine.empty())
+    text += fmt::format("on {}: {} to {} ({} of steps, {} of transfers), {} {} of memory\n", e.machine,
+                        duration_text(std::max(e.compute_seconds, e.transfer_seconds)),
+                        duration_text(e.compute_seconds + e.transfer_seconds),
+                        duration_text(e.compute_seconds), duration_text(e.transfer_seconds),
+                        e.peak_bytes_per_device <= e.memory_per_device ? "fits into" : "does not fit into",
+                        bytes_text(e.memory_per_device));
+  return text;
+}
+
+std::vector<std::string> transfer_lines(const Explanation& e) {
+  const std::size_t axes = widest(e.transfers(), 8, [](const TransferInfo& t) { return t.axes; });
+  std::vector<std::string> lines;
+  for (const TransferInfo& t : e.transfers())
+    lines.push_back(fmt::format("{:<14} {:<{}} {:>9}  {:<11}{}  {}  for {}: {}   {}\n", t.kind, t.axes, axes,
+                                bytes_text(t.bytes_per_device), gap_text(t.gap),
+                                e.machine.empty() ? "" : fmt::format("  {:>8}", duration_text(t.seconds)),
+                                moved_text(t), t.op, t.reason, short_place(t.source)));
+  return lines;
+}
+
+std::string donation_line(const DonationInfo& d) {
+  return fmt::format("  {}: {}\n", d.path, d.reused ? "reused" : "not reused, " + d.reason);
+}
+
+std::string largest_text(const std::vector<BufferInfo>& largest) {
+  if (largest.empty()) return "";
+  std::string text = "largest pieces of memory, at the worst moment\n";
+  const std::size_t types = widest(largest, 16, [](const BufferInfo& b) { return b.type; });
+  for (const BufferInfo& b : largest)
     text += fmt::format("  {:>9}  {:<{}} {}{}\n", bytes_text(b.bytes_per_device), b.type, types, b.what,
                         b.source.empty() ? "" : "   " + short_place(b.source));
   return text;
+}
+
+}  // namespace
+
+std::string Explanation::to_string() const {
+  std::string text = sums_text(*this);
+  if (!values_.empty()) text += "values\n" + values_;
+  if (!transfers_.empty()) text += "transfers\n";
+  for (const std::string& line : transfer_lines(*this)) text += "  " + line;
+  if (!donations_.empty()) text += "donations\n";
+  for (const DonationInfo& d : donations_) text += donation_line(d);
+  return text + largest_text(largest_);
+}
+
+std::string Explanation::summary() const {
+  std::string text = sums_text(*this);
+  std::vector<std::pair<std::string, std::size_t>> lines;  // each with how often it is there
+  for (std::string& line : transfer_lines(*this)) {
+    const auto known = std::ranges::find(lines, line, [](const auto& x) { return x.first; });
+    if (known == lines.end()) lines.emplace_back(std::move(line), 1);
+    else known->second++;
+  }
+  if (!lines.empty()) text += "transfers\n";
+  for (const auto& [line, count] : lines)
+    text += fmt::format("  {:>6}{}", count > 1 ? fmt::format("{} x ", count) : "", line);
+  if (!donations_.empty())
+    text += fmt::format("donations: {} of {} reused\n",
+                        std::ranges::count(donations_, true, &DonationInfo::reused), donations_.size());
+  for (const DonationInfo& d : donations_)
+    if (!d.reused) text += donation_line(d);
+  return text + largest_text(largest_);
 }
 
 Explanation Explanation::on(const Machine& m, Where w) const {

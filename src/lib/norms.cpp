@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "graph/trace_state.h"
 #include "ops/api.h"
 #include "shardarray/optim/transform.h"
 
@@ -202,6 +203,7 @@ std::pair<Array, BatchNormState> BatchNorm::operator()(const Array& x, const Bat
   BatchNormState next = state;
   Array m = state.mean, v = state.var;
   if (training) {
+    for (const std::string& name : axis_name) (void)find_axis(name, function);
     const NamedAxes axis{AxisNames{axis_name}};
     const AxisSet rest = behind_channels(shape);
     const Array wide = x.astype(t);

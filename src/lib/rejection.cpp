@@ -5,10 +5,12 @@
 #include <array>
 
 #include "lib/distributions.h"
+#include "lib/gamma_slope.h"
 #include "lib/random_bits.h"
 #include "lib/random_floats.h"
 #include "ops/api.h"
 #include "shardarray/control_flow.h"
+#include "shardarray/custom_derivatives.h"
 #include "shardarray/distributions.h"
 #include "shardarray/ops.h"
 
@@ -97,14 +99,9 @@ ElementKeys choose(const Array& condition, const ElementKeys& a, const ElementKe
 // An attempt draws a normal number again until 1 + c x is positive: this is one such number. 0.056 of all do not end it.
 constexpr std::int64_t gamma_numbers = 16;
 
-Array gamma_of(const char* function, const Array& key, const Array& a, const Shape& shape, DType t,
-               bool in_logs) {
-  check_key(key, function);
-  need_floating(t, function);
-  const Parameters p(function, shape, t, {&a});
-  const Array alpha = stop_gradient(p.values[0]);
+Array drawn_gamma(const Array& key, const Array& alpha, const Shape& shape, DType t, bool in_logs) {
   const Array boosted = alpha < 1, d = where(boosted, alpha + 1, alpha) - 1.0 / 3, c = (1.0 / 3) / sqrt(d);
-  const ElementKeys keys = element_keys(key, p.shape), first = split_key(keys, 2, 0),
+  const ElementKeys keys = element_keys(key, shape), first = split_key(keys, 2, 0),
                     boost_key = split_key(keys, 2, 1);
   auto attempt = [](const ElementKeys& k) {
     return std::array{split_key(k, 3, 0), split_key(k, 3, 1), split_key(k, 3, 2)};
@@ -124,11 +121,31 @@ Array gamma_of(const char* function, const Array& key, const Array& a, const Sha
   const GammaSearch last =
       fori_loop(0, gamma_numbers, step,
                 GammaSearch{begin[0], begin[1], begin[2], primitive::like(alpha, 1).astype(t),
-                            primitive::full(p.shape, DType::bool_, 0)});
+                            primitive::full(shape, DType::bool_, 0)});
   const Array u = unit_uniform(boost_key, t);
   if (!in_logs) return d * last.found * where(boosted, power(1 - u, 1 / alpha), 1);
   const Array log_u = log1p(-u);
   return log(d) + log(last.found) + where(~boosted | (log_u == 0), 0, log_u * (1 / alpha));
+}
+
+// Its derivative is that of the draw at the same place of its distribution.
+Array gamma_of(const char* function, const Array& key, const Array& a, const Shape& shape, DType t,
+               bool in_logs) {
+  check_key(key, function);
+  need_floating(t, function);
+  const Parameters p(function, shape, t, {&a});
+  using Both = std::tuple<Array, Array>;  // key, alpha
+  const auto draw = [=, shape = p.shape](const Array& k, const Array& alpha) {
+    return drawn_gamma(k, alpha, shape, t, in_logs);
+  };
+  const auto with_slope = [=](const Both& x, const Both& tangents) {
+    const auto& [k, alpha] = x;
+    const Array y = draw(k, alpha);
+    const Array slope =
+        in_logs ? gamma_log_slope(alpha, y) : where(y > 0, y * gamma_log_slope(alpha, log(y)), 0);
+    return std::pair(y, slope * std::get<1>(tangents));
+  };
+  return custom_jvp(draw, with_slope)(key, p.values[0]);
 }
 
 }  // namespace

@@ -25,6 +25,8 @@ inline Array cast(const Array& x, WeakType t) {
   primitive::check_literal(x, t.dtype);
   return primitive::cast(x, t.dtype, t.weak);
 }
+/// Not weak, as what JAX's functions of some names give for weak operands.
+inline Array strong(const Array& x) { return primitive::cast(x, type_of(x).dtype); }
 /// What was made of nothing but numbers: under a default_device it is computed now, so that it lies there for every line that
 /// reads it.
 Array created(Array x);

@@ -37,14 +37,14 @@ static std::size_t dims_of(const char* function, const Index& i) {
   return is_mask(function, i) ? i.array->shape().size() : 1;
 }
 
+bool is_traced(const Array& x) { return !x.node()->evaluated() && trace_state().is_open(x.node()->trace); }
 std::int64_t count_of_true(const char* function, const Array& mask) {
-  Node* const n = mask.node();
-  if (!n->evaluated() && trace_state().is_open(n->trace))
+  if (is_traced(mask))
     throw TraceError(
         fmt::format("{}: the mask {} has no value while the function is traced. It chooses as many elements "
                     "as its values say. Choose between values with where(mask, a, b), or take positions from "
                     "nonzero(mask, size).",
-                    function, to_string(n->type())));
+                    function, to_string(type_of(mask))));
   const DType t = api::position_type({mask.size()});
   return sum(mask, {.dtype = t}).astype(DType::int64).item<std::int64_t>();
 }

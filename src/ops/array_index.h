@@ -29,6 +29,8 @@ void check_mask(const char* function, const Array& mask, const Shape& shape, std
 /// TraceError where it has no value.
 ArraysAt arrays_in(const char* function, const Shape& shape, const Indices& given);
 
+/// Has it no values, because a function is traced that makes it?
+bool is_traced(const Array& x);
 /// How many are true. Throws TraceError where that has no value.
 std::int64_t count_of_true(const char* function, const Array& mask);
 /// The positions in several dimensions, of these sizes, as positions in all of them; outside -1. Throws DTypeError for arrays that

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
 
 #include "graph/iteration.h"
 #include "graph/trace_state.h"
@@ -275,35 +274,7 @@ Batched repeat_batch(const BatchArgs& b) {
 
 }  // namespace
 
-namespace {
-
-// Branches capture for themselves: what several of them take comes once, so that it may be written over.
-Arrays share_operands(Choice& c, std::span<const Array> operands) {
-  Arrays distinct;
-  std::vector<std::size_t> which;
-  std::map<std::pair<const Node*, std::uint32_t>, std::size_t> seen;
-  for (const Array& a : operands) {
-    const auto [it, fresh] = seen.try_emplace({a.node(), a.index()}, distinct.size());
-    which.push_back(it->second);
-    if (fresh) distinct.push_back(a);
-  }
-  if (distinct.size() == operands.size()) return distinct;
-  const RecordingWalk walk;
-  for (auto& branch : c.branches) {
-    Graph g;
-    for (const Array& a : distinct) g.in.push_back(placeholder(type_of(a)));
-    Arrays in;
-    for (const std::size_t k : which) in.push_back(g.in[k]);
-    g.out = primitive::call(*branch, in);
-    branch = shared(std::move(g));
-  }
-  return distinct;
-}
-
-}  // namespace
-
-Arrays record_choice(Choice c, const Array& index, std::span<const Array> given) {
-  const Arrays operands = share_operands(c, given);
+Arrays record_choice(Choice c, const Array& index, std::span<const Array> operands) {
   Flags needed(operands.size(), false);
   for (const auto& branch : c.branches) needed = either(needed, needed_inputs(*branch));
   Arrays in{index};

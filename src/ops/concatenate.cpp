@@ -197,6 +197,26 @@ Array roll_fn::operator()(const Array& x, const Shape& shifts, const Shape& axes
   return primitive::roll(x, by);
 }
 
+Array roll_fn::by_value(const Array& x, const Array& shift, std::optional<std::int64_t> axis, Where w) const {
+  const Site site(w, "roll");
+  const Shape& shape = type_of(x, "roll").shape;
+  const Type& t = type_of(shift, "roll");
+  if (!is_integer(t.dtype))
+    throw DTypeError(fmt::format(
+        "roll: the shift is {}. It is a whole number. Convert it with astype(int32).", to_string(t)));
+  if (!t.shape.empty())
+    throw ShapeError(fmt::format(
+        "roll: the shift is {}. It is one number for all: a scalar. Roll once for each axis.", to_string(t)));
+  if (!axis) return primitive::reshape(by_value(primitive::reshape(x, {x.size()}), shift, 0, w), shape);
+  const std::size_t dim = api::axis_of("roll", *axis, shape);
+  if (shape[dim] == 0) return x;
+  const Array n = primitive::like_whole(primitive::full({}, DType::int64, 0), shape[dim]);
+  const Array by = remainder(primitive::cast(shift, DType::int64), n);
+  const Array at = primitive::iota({shape[dim]}, 0, DType::int64);
+  const Array rows = remainder(primitive::sub(at, primitive::broadcast_to(by, {shape[dim]})), n);
+  return take(x, primitive::cast(rows, api::position_type(shape)), *axis);
+}
+
 // ---------------------------------------------------------------- permute_rows
 static Rule permute_rows_rule(const Call& c) {
   Rule r = pointwise_rule(c);

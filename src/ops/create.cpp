@@ -75,7 +75,8 @@ Array full_like_fn::operator()(const Array& x, const Array& value, std::optional
                                Where w) const {
   const Site site(w, "full_like");
   const Type& t = type_of(x, "full_like");
-  return primitive::placed_like(filled("full_like", t.shape, value, dtype.value_or(t.dtype)), x);
+  const Array filled_with = filled("full_like", t.shape, value, dtype.value_or(t.dtype));
+  return primitive::placed_like(primitive::cast(filled_with, dtype.value_or(t.dtype), !dtype && t.weak), x);
 }
 
 // start + step * i for two numbers of one dtype: of 16-bit floats in float32, where positions do not overflow.

@@ -40,7 +40,7 @@ static Array axes_diagonal(const char* function, const Array& x, std::int64_t k,
 Array diagonal_fn::operator()(const Array& x, std::int64_t k, std::int64_t axis1, std::int64_t axis2,
                               Where w) const {
   const Site site(w, "diagonal");
-  return axes_diagonal("diagonal", x, k, axis1, axis2);
+  return api::strong(axes_diagonal("diagonal", x, k, axis1, axis2));
 }
 Array trace_fn::operator()(const Array& x, std::int64_t k, std::int64_t axis1, std::int64_t axis2,
                            Where w) const {

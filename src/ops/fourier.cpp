@@ -195,7 +195,7 @@ template <class F> Array with_last(const Array& x, std::size_t dim, const F& f) 
 Array fourier_operand(const char* function, const Array& x, bool make_complex) {
   const WeakType t = api::computed(api::to_inexact(api::weak_type_of(x, function)));
   const DType dtype = make_complex && !is_complex(t.dtype) ? pair_type(t.dtype) : t.dtype;
-  return api::cast(x, {dtype, t.weak});
+  return api::cast(x, {dtype, false});
 }
 
 Array along_one(const char* function, const Array& x, FourierKind kind, bool inverse_, const Norm norm,

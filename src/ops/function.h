@@ -64,6 +64,14 @@ template <const Op& op> Array floating(const char* function, const Array& a, con
   const Arrays x = api::floats_together(function, {&a, &b});
   return primitive::binary(op, x[0], x[1]);
 }
+/// Never weak: see api::strong().
+template <Array (*body)(const char*, const Array&)> Array strong(const char* function, const Array& x) {
+  return api::strong(body(function, x));
+}
+template <Array (*body)(const char*, const Array&, const Array&)>
+Array strong(const char* function, const Array& a, const Array& b) {
+  return api::strong(body(function, a, b));
+}
 /// Bodies of one function of floats, rounded once.
 template <Array (*f)(const Array&)> Array rounded(const char* function, const Array& x) {
   return api::rounded_once(api::to_inexact(api::weak_type_of(x, function)), f, x);

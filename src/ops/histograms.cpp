@@ -51,7 +51,8 @@ static Array counted_points(const char* function, const std::vector<Array>& coor
     throw ShapeError(
         fmt::format("{}: {} bins in all. They are numbered by int32. Take fewer.", function, total));
   const Array row = primitive::select(inside, number, primitive::like_whole(number, -1));
-  const WeakType of_result = weights != nullptr ? api::to_inexact(api::promoted(function, {weights})) : t;
+  const WeakType of_result = weights != nullptr ? api::to_inexact(api::promoted(function, {weights}))
+                                                : WeakType{DType::int32, false};
   // as whole numbers: a float stops counting at 2^24
   const Array updates = weights != nullptr
                             ? primitive::cast(api::cast(*weights, of_result), api::computed(of_result.dtype))

@@ -254,14 +254,15 @@ static Array part_of(const char* function, const Array& x, const std::vector<Arr
   const PartBegins begins = part_begins(function, type_of(x, function).shape, starts, sizes);
   return primitive::part_at(x, sizes, begins.dims, begins.starts);
 }
+// Strong, as what JAX's functions of these names give.
 static Array with_update(const char* function, const Array& x, const Array& update,
                          const std::vector<Array>& starts) {
   const Type& t = type_of(x, function);
   check_kind(function, t, type_of(update, function));
   const PartBegins begins = part_begins(function, t.shape, starts, update.shape());
-  const Array y = api::cast(update, {t.dtype, t.weak});
-  if (num_elements(y.shape()) == 0) return x;
-  return begins.dims.empty() ? y : primitive::update(x, y, begins.dims, begins.starts);
+  const Array before = primitive::cast(x, t.dtype), y = primitive::cast(update, t.dtype);
+  if (num_elements(y.shape()) == 0) return before;
+  return begins.dims.empty() ? y : primitive::update(before, y, begins.dims, begins.starts);
 }
 // One start, 0 in the other dimensions.
 static std::vector<Array> starts_along(std::size_t rank, std::size_t dim, const Array& start) {

@@ -321,6 +321,31 @@ void expand_ellipses(const std::string& text, Letters& l, std::vector<Array>& op
   if (dotted(l.out)) l.out.replace(l.out.find(dots), 3, fresh);
 }
 
+// A dimension of size 1 is broadcast to the size that its letter has in others: the operand loses it.
+void drop_ones(Letters& l, std::vector<Array>& operands) {
+  std::int64_t largest[128] = {};
+  const auto each = [&](const auto& f) {
+    for (std::size_t k = 0; k < operands.size(); k++)
+      if (const Shape& shape = operands[k].shape(); shape.size() == l.in[k].size())
+        for (std::size_t d = shape.size(); d-- > 0;)
+          f(k, d, static_cast<unsigned char>(l.in[k][d]), shape[d]);
+  };
+  each([&](std::size_t, std::size_t, unsigned char c, std::int64_t n) {
+    largest[c] = std::max(largest[c], n);
+  });
+  std::vector<std::pair<std::size_t, std::size_t>>
+      ones;  // operand, dimension; the last ones of an operand first
+  each([&](std::size_t k, std::size_t d, unsigned char c, std::int64_t n) {
+    if (n == 1 && largest[c] > 1) ones.emplace_back(k, d);
+  });
+  for (const auto& [k, d] : ones) {
+    Shape shape = operands[k].shape();
+    shape.erase(d);
+    operands[k] = primitive::reshape(operands[k], shape);
+    l.in[k].erase(d, 1);
+  }
+}
+
 void check_sizes(const std::string& text, const Letters& l, const std::vector<Array>& operands) {
   std::int64_t size[128];
   std::fill(std::begin(size), std::end(size), -1);
@@ -379,6 +404,7 @@ Array einsum_fn::contract(const EinsumText& t, const std::vector<Array>& given) 
   Letters l = parsed(t.text, operands.size());
   expand_ellipses(t.text, l, operands);
   check_letters(t.text, l);
+  drop_ones(l, operands);
   check_sizes(t.text, l, operands);
   WeakType type = api::weak_type_of(operands[0], "einsum");
   for (const Array& x : operands) type = promote_types(type, api::weak_type_of(x, "einsum"));

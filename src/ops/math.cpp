@@ -245,7 +245,7 @@ static Arrays sinc_jvp(const JvpArgs& v) {
   a.lo = {a.lo.empty() ? 1 : a.lo[0] + 1};
   return scaled(v, record(op_sinc, {v.in[0]}, std::move(a)));
 }
-template <> constexpr UnaryBody unary_body<"sinc"> = floating<op_sinc>;
+template <> constexpr UnaryBody unary_body<"sinc"> = strong<floating<op_sinc>>;
 template SHARDARRAY_API Array UnaryFunction<"sinc">::operator()(const Array&, Where) const;
 
 // ---------------------------------------------------------------- activations
@@ -258,7 +258,8 @@ template SHARDARRAY_API Array UnaryFunction<"silu">::operator()(const Array&, Wh
 // Exactly: 0.5 x erfc(-x / sqrt(2)); 1 + erf would cancel. Else 0.5 (1 + tanh u) = sigmoid(2u), u = sqrt(2 / pi) (x + 0.044715 x^3).
 Array gelu_fn::operator()(const Array& x, bool approximate, Where w) const {
   const Site site(w, "gelu");
-  const WeakType t = api::to_inexact(api::weak_type_of(x, "gelu"));
+  const WeakType t = {api::to_inexact(api::weak_type_of(x, "gelu")).dtype,
+                      false};  // strong, as jax.nn.gelu is
   auto times = [](const Array& a, double v) { return primitive::mul(a, primitive::like(a, v)); };
   const auto exact = [&](const Array& y) {
     return primitive::mul(times(y, 0.5), primitive::unary(op_erfc, times(y, -std::numbers::sqrt2 / 2)));

@@ -152,7 +152,7 @@ static Array cumlogsumexp_body(const char* function, const Array& x, const Cumul
         o.reverse ? primitive::slice_dim(y, dim, by, n) : primitive::slice_dim(y, dim, 0, n - by);
     y = log_of_two(y, primitive::pad(part, before, behind, nothing));
   }
-  return primitive::cast(y, narrow.dtype());
+  return primitive::cast(y, narrow.dtype(), !o.dtype && api::weak_type_of(x, function).weak);
 }
 template <>
 SHARDARRAY_API Array CumulativeFunction<"cumlogsumexp">::operator()(const Array& x,

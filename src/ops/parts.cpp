@@ -64,7 +64,8 @@ constexpr BinaryBody binary_body<"nextafter"> = [](const char* function, const A
   const Array from_zero = primitive::select(to > 0, smallest, primitive::neg(smallest));
   const Array next = primitive::select(zero, from_zero, primitive::bitcast(bits + step, x.dtype()));
   const Array ordered = primitive::select(x == to, to, next);
-  return primitive::select((x != x) | (to != to), x + to, ordered);
+  const Array y = primitive::select((x != x) | (to != to), x + to, ordered);
+  return primitive::cast(y, y.dtype(), api::promoted(function, {&a, &b}).weak);
 };
 template SHARDARRAY_API Array BinaryFunction<"nextafter">::operator()(const Array&, const Array&,
                                                                       Where) const;
@@ -73,7 +74,7 @@ constexpr BinaryBody binary_body<"heaviside"> = [](const char* function, const A
   const Arrays v = api::floats_together(function, {&a, &b});
   const Array x = constant_like(v[0]);
   const Array step = primitive::select(x > 0, primitive::like(x, 1), v[1]);
-  return primitive::select(x != x, x, primitive::select(x < 0, primitive::like(x, 0), step));
+  return api::strong(primitive::select(x != x, x, primitive::select(x < 0, primitive::like(x, 0), step)));
 };
 template SHARDARRAY_API Array BinaryFunction<"heaviside">::operator()(const Array&, const Array&,
                                                                       Where) const;
@@ -200,7 +201,7 @@ Array ldexp(const Operand& operand, const Operand& exponent) {
   }
   left = primitive::binary(op_max, primitive::binary(op_min, left, primitive::like(left, layout.bias)),
                            primitive::like(left, lowest));
-  return api::cast(y * two_to(left, y.dtype()), t);
+  return primitive::cast(y * two_to(left, y.dtype()), t.dtype);
 }
 
 // ---------------------------------------------------------------- selection

@@ -27,7 +27,7 @@ SHARDARRAY_OP op_log2 =
                  .jvp = [](const JvpArgs& v) { return over(v, scaled_by(v.in[0], std::numbers::ln2)); },
                  .scalar = emit_function<expand::log2>,
                  .on_parts = complex_ops::of_one<complex_ops::log2>});
-template <> constexpr UnaryBody unary_body<"log2"> = floating<op_log2>;
+template <> constexpr UnaryBody unary_body<"log2"> = strong<floating<op_log2>>;
 template SHARDARRAY_API Array UnaryFunction<"log2">::operator()(const Array&, Where) const;
 
 SHARDARRAY_OP op_log10 =
@@ -35,7 +35,7 @@ SHARDARRAY_OP op_log10 =
                  .jvp = [](const JvpArgs& v) { return over(v, scaled_by(v.in[0], std::numbers::ln10)); },
                  .scalar = emit_function<expand::log10>,
                  .on_parts = complex_ops::of_one<complex_ops::log10>});
-template <> constexpr UnaryBody unary_body<"log10"> = floating<op_log10>;
+template <> constexpr UnaryBody unary_body<"log10"> = strong<floating<op_log10>>;
 template SHARDARRAY_API Array UnaryFunction<"log10">::operator()(const Array&, Where) const;
 
 static Arrays cbrt_jvp(const JvpArgs& v) {
@@ -63,7 +63,7 @@ SHARDARRAY_OP op_hypot =
     elementwise({.name = "hypot", .type = same_type, .jvp = hypot_jvp, .scalar = [](ScalarArgs& s) {
                    s.out[0] = expand::hypot(s.b, s.in[0], s.in[1]);
                  }});
-template <> constexpr BinaryBody binary_body<"hypot"> = floating<op_hypot>;
+template <> constexpr BinaryBody binary_body<"hypot"> = strong<floating<op_hypot>>;
 template SHARDARRAY_API Array BinaryFunction<"hypot">::operator()(const Array&, const Array&, Where) const;
 
 SHARDARRAY_OP op_asinh =
@@ -130,7 +130,7 @@ template <>
 constexpr BinaryBody binary_body<"logaddexp2"> = [](const char* function, const Array& a, const Array& b) {
   Attrs base;
   base.lo = {2};
-  return record(op_logaddexp, api::floats_together(function, {&a, &b}), std::move(base));
+  return api::strong(record(op_logaddexp, api::floats_together(function, {&a, &b}), std::move(base)));
 };
 template SHARDARRAY_API Array BinaryFunction<"logaddexp2">::operator()(const Array&, const Array&,
                                                                        Where) const;
@@ -141,9 +141,9 @@ template SHARDARRAY_API Array BinaryFunction<"float_power">::operator()(const Ar
 
 static Array degrees_of(const Array& x) { return scaled_by(x, 180 / std::numbers::pi); }
 static Array radians_of(const Array& x) { return scaled_by(x, std::numbers::pi / 180); }
-template <> constexpr UnaryBody unary_body<"degrees"> = rounded<degrees_of>;
+template <> constexpr UnaryBody unary_body<"degrees"> = strong<rounded<degrees_of>>;
 template SHARDARRAY_API Array UnaryFunction<"degrees">::operator()(const Array&, Where) const;
-template <> constexpr UnaryBody unary_body<"radians"> = rounded<radians_of>;
+template <> constexpr UnaryBody unary_body<"radians"> = strong<rounded<radians_of>>;
 template SHARDARRAY_API Array UnaryFunction<"radians">::operator()(const Array&, Where) const;
 
 }  // namespace shardarray

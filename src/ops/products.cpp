@@ -98,12 +98,12 @@ Array cross_fn::operator()(const Array& a, const Array& b, std::int64_t axis, Wh
       return primitive::reshape(primitive::slice_dim(v, s.size() - 1, k, k + 1),
                                 Shape(s.begin(), s.end() - 1));
     };
-    return subtract(multiply(part(x, 0), part(y, 1)), multiply(part(x, 1), part(y, 0)));
+    return api::strong(subtract(multiply(part(x, 0), part(y, 1)), multiply(part(x, 1), part(y, 0))));
   }
   const Array u = in_space(x), v = in_space(y);
-  return moveaxis(subtract(multiply(rotated_last(u, 1), rotated_last(v, 2)),
-                           multiply(rotated_last(u, 2), rotated_last(v, 1))),
-                  -1, axis);
+  const Array product = subtract(multiply(rotated_last(u, 1), rotated_last(v, 2)),
+                                 multiply(rotated_last(u, 2), rotated_last(v, 1)));
+  return moveaxis(api::strong(product), -1, axis);
 }
 
 // ---------------------------------------------------------------- powers and chains

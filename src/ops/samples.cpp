@@ -67,6 +67,7 @@ Array unwrap_fn::operator()(const Array& x, const UnwrapOptions& o, Where w) con
   const Site site(w, "unwrap");
   WeakType t = api::weak_type_of(x, "unwrap");
   const Array y = wide_samples(x, t);
+  t.weak = false;  // as in JAX
   const std::size_t dim = api::axis_of("unwrap", o.axis, y.shape());
   if (!(o.period > 0))
     throw Error(fmt::format("unwrap: the period is {}. It is positive. Give another one.", o.period));
@@ -263,7 +264,7 @@ Array polyval_fn::operator()(const Array& p, const Array& x, Where w) const {
     const Array c = primitive::element(coefficients, k, at.shape());
     y = y.has_value() ? primitive::add(primitive::mul(y, at), c) : c;
   }
-  return primitive::cast(y.has_value() ? y : primitive::like(at, 0), t.dtype, t.weak);
+  return primitive::cast(y.has_value() ? y : primitive::like(at, 0), t.dtype);
 }
 
 // ---------------------------------------------------------------- convolutions

@@ -146,14 +146,14 @@ template <Reducer reducer>
 static Array running(const char* function, const Array& x, const CumulativeOptions& o) {
   Reducer r = reducer;
   const bool extremum = r == Reducer::max || r == Reducer::min;
-  const DType given = api::weak_type_of(x, function).dtype;
-  const DType t = o.dtype.value_or(given == DType::bool_ && !extremum ? DType::int32 : given);
+  const WeakType given = api::weak_type_of(x, function);
+  const DType t = o.dtype.value_or(given.dtype == DType::bool_ && !extremum ? DType::int32 : given.dtype);
   const DType scanned = t == DType::bool_ ? DType::uint8 : api::computed(t);
   if (t == DType::bool_ && !extremum) r = r == Reducer::sum ? Reducer::max : Reducer::min;
   const Array y = primitive::cast(primitive::cast(x, t), scanned);
   const Array flat = o.axis ? y : primitive::reshape(y, {y.size()});
   const std::size_t dim = api::axis_of(function, o.axis.value_or(0), flat.shape());
-  return primitive::cast(scan(r, flat, dim, o.reverse), t);
+  return primitive::cast(scan(r, flat, dim, o.reverse), t, extremum && !o.dtype && given.weak);
 }
 template <> constexpr CumulativeBody cumulative_body<"cumsum"> = running<Reducer::sum>;
 template SHARDARRAY_API Array CumulativeFunction<"cumsum">::operator()(const Array&, const CumulativeOptions&,

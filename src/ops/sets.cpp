@@ -42,7 +42,15 @@ SortedSet sorted_set(const Array& x) {
 }
 /// The size that was asked for, or as many as there are.
 std::int64_t size_or_count(const char* function, std::optional<std::int64_t> size, const Array& mask) {
-  if (!size) return mask.size() == 0 ? 0 : count_of_true(function, mask);
+  const auto count = [&] {
+    if (is_traced(mask))
+      throw TraceError(
+          fmt::format("{}: how many values there are nobody knows while the function is traced, and a result "
+                      "has one shape. Give the size: what lacks is filled up.",
+                      function));
+    return count_of_true(function, mask);
+  };
+  if (!size) return mask.size() == 0 ? 0 : count();
   need_size(function, *size);
   return *size;
 }

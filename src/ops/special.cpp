@@ -69,7 +69,7 @@ SHARDARRAY_OP op_ndtri = elementwise(
                                  primitive::like(out, std::numbers::sqrt2 / std::numbers::inv_sqrtpi)));
          },
      .scalar = emit_function<expand::ndtri>});
-template <> constexpr UnaryBody unary_body<"ndtri"> = floating<op_ndtri>;
+template <> constexpr UnaryBody unary_body<"ndtri"> = strong<floating<op_ndtri>>;
 template SHARDARRAY_API Array UnaryFunction<"ndtri">::operator()(const Array&, Where) const;
 
 // ---------------------------------------------------------------- made of others
@@ -176,23 +176,23 @@ Array multigammaln(const Array& a, std::int64_t d, Where w) {
   return api::rounded_once(api::to_inexact(api::weak_type_of(a, "multigammaln")), of_floats, a);
 }
 
-template <> constexpr UnaryBody unary_body<"log_ndtr"> = rounded<log_of_normal>;
+template <> constexpr UnaryBody unary_body<"log_ndtr"> = strong<rounded<log_of_normal>>;
 template SHARDARRAY_API Array UnaryFunction<"log_ndtr">::operator()(const Array&, Where) const;
 template <> constexpr BinaryBody binary_body<"betaln"> = rounded<log_of_beta>;
 template SHARDARRAY_API Array BinaryFunction<"betaln">::operator()(const Array&, const Array&, Where) const;
 template <> constexpr UnaryBody unary_body<"factorial"> = rounded<factorial_of>;
 template SHARDARRAY_API Array UnaryFunction<"factorial">::operator()(const Array&, Where) const;
-template <> constexpr BinaryBody binary_body<"rel_entr"> = rounded<relative_entropy>;
+template <> constexpr BinaryBody binary_body<"rel_entr"> = strong<rounded<relative_entropy>>;
 template SHARDARRAY_API Array BinaryFunction<"rel_entr">::operator()(const Array&, const Array&, Where) const;
-template <> constexpr BinaryBody binary_body<"kl_div"> = rounded<divergence>;
+template <> constexpr BinaryBody binary_body<"kl_div"> = strong<rounded<divergence>>;
 template SHARDARRAY_API Array BinaryFunction<"kl_div">::operator()(const Array&, const Array&, Where) const;
 template <> constexpr UnaryBody unary_body<"log1mexp"> = rounded<log_of_rest>;
 template SHARDARRAY_API Array UnaryFunction<"log1mexp">::operator()(const Array&, Where) const;
-template <> constexpr UnaryBody unary_body<"ndtr"> = rounded<normal_distribution>;
+template <> constexpr UnaryBody unary_body<"ndtr"> = strong<rounded<normal_distribution>>;
 template SHARDARRAY_API Array UnaryFunction<"ndtr">::operator()(const Array&, Where) const;
 template <> constexpr UnaryBody unary_body<"entr"> = rounded<entropy>;
 template SHARDARRAY_API Array UnaryFunction<"entr">::operator()(const Array&, Where) const;
-template <> constexpr UnaryBody unary_body<"logit"> = rounded<log_odds>;
+template <> constexpr UnaryBody unary_body<"logit"> = strong<rounded<log_odds>>;
 template SHARDARRAY_API Array UnaryFunction<"logit">::operator()(const Array&, Where) const;
 template <> constexpr BinaryBody binary_body<"xlogy"> = rounded<x_log_y>;
 template SHARDARRAY_API Array BinaryFunction<"xlogy">::operator()(const Array&, const Array&, Where) const;

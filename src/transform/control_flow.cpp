@@ -344,13 +344,17 @@ core::Arrays core::choose(const Array& index, bool predicate, std::span<const Ma
   }
   Choice c;
   Arrays all(operands.begin(), operands.end());
-  for (const Arrays& list : captured) all.insert(all.end(), list.begin(), list.end());
+  ArrayMap<std::size_t> place;  // of what some branches capture: it comes once
+  for (const Arrays& list : captured)
+    for (const Array& a : list)
+      if (place.try_emplace(key(a), all.size()).second) all.push_back(a);
   for (std::size_t k = 0; k < graphs.size(); k++) {
     Graph g{{graphs[k].in.begin(), graphs[k].in.begin() + std::ssize(operands)}, {}, {}};
-    for (std::size_t other = 0; other < graphs.size(); other++)
-      for (std::size_t j = 0; j < captured[other].size(); j++)
-        g.in.push_back(other == k ? graphs[k].in[operands.size() + j]
-                                  : placeholder(type_of(captured[other][j])));
+    g.in.resize(all.size());
+    for (std::size_t j = 0; j < captured[k].size(); j++)
+      g.in[place.at(key(captured[k][j]))] = graphs[k].in[operands.size() + j];
+    for (std::size_t j = operands.size(); j < all.size(); j++)
+      if (!g.in[j].has_value()) g.in[j] = placeholder(type_of(all[j]));
     for (std::size_t j = 0; j < results.size(); j++)
       g.out.push_back(primitive::cast(graphs[k].out[j], results[j].dtype, results[j].weak));
     c.branches.push_back(std::make_shared<const Graph>(std::move(g)));

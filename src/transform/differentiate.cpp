@@ -94,7 +94,8 @@ Arrays Differentiation::pull(std::span<const Array> cotangents) const {
       continue;
     }
     const Array& g = pulled[at++];
-    result.push_back(g.has_value() ? g : zeros_of(type_of(v)));
+    const Type& t = type_of(v);
+    result.push_back(!g.has_value() ? zeros_of(t) : t.weak ? primitive::cast(g, t.dtype, true) : g);
   }
   return result;
 }

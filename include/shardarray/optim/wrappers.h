@@ -24,14 +24,11 @@ template <class S> struct MaskedState {
 namespace detail {
 /// The tree without the leaves that are not chosen.
 template <class T, class M> T chosen(T tree, const M& mask) {
-  shardarray::detail::each_leaf(tree, [&](Array& a, const Path& p) {
-    if (!a.has_value()) return;
-    bool keep = false;
-    if constexpr (std::predicate<const M&, const Array&>) keep = by_user(mask, std::as_const(a));
-    else keep = by_user(mask, std::as_const(a), p.text());
-    if (!keep) a = Array();
-  });
-  return tree;
+  if constexpr (std::predicate<const M&, const Array&>)
+    return filter(std::move(tree), [&](const Array& a) { return by_user(mask, a); });
+  else
+    return filter(std::move(tree),
+                  [&](const Array& a, const std::string& path) { return by_user(mask, a, path); });
 }
 }  // namespace detail
 /// See masked().

@@ -29,12 +29,16 @@ void save_leaves(const std::string& path, const SavedTree& tree) {
 
 /// The tree with names of the file in place of paths.
 SavedTree renamed(SavedTree tree, std::map<std::string, std::string> names) {
-  for (auto& [name, array] : tree.arrays) {
-    const auto other = names.find(name);
-    if (other == names.end()) continue;
-    name = std::move(other->second);
-    names.erase(other);
-  }
+  const auto rename = [&](auto& leaves) {
+    for (auto& [name, leaf] : leaves) {
+      const auto other = names.find(name);
+      if (other == names.end()) continue;
+      name = std::move(other->second);
+      names.erase(other);
+    }
+  };
+  rename(tree.arrays);
+  rename(tree.statics);
   if (!names.empty()) no_array_at("load", "names", names.begin()->first);
   return tree;
 }
