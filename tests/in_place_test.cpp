@@ -440,4 +440,20 @@ TEST_CASE("in place: until a result is made its memory is room for what ends bef
       }
 }
 
+TEST_CASE("in place: what is of another type does not take memory while that is read") {
+  const std::int64_t n = 128;
+  const sa::DType types[] = {sa::int32, sa::uint32, sa::float64, sa::int16, sa::complex64};
+  for (const sa::DType t : types)
+    for (const bool sorts : {false, true}) {
+      CAPTURE(t);
+      const auto f = [&](const Array& x) {
+        const Array y = sa::floor(x).astype(t),
+                    z = sorts && !sa::is_complex(t) ? sa::sort(y, 0) : sa::matmul(y, y);
+        return (sa::real(z).astype(sa::float32) + 1) * 2;
+      };
+      const Array x = numbers({n, n});
+      CHECK(values(sa::jit(f, {.donate_args = {0}})(x + 0)) == values(f(x)));
+    }
+}
+
 }  // namespace in_place_test

@@ -242,10 +242,12 @@ class Planner {
     const auto undo = std::tuple(lives_, placed_, within_, hosts_);
     for (const int v : output_values_) {
       const int result = at_.storage(v).memory;
+      const auto given = aliases_.find(result);  // whose memory is read before it is the result's
       for (const auto& [last, m] : by_end) {
         if (placed_.contains(m) || last >= lives_[result].first) continue;
+        if (given != aliases_.end() && lives_[given->second].last >= lives_[m].first) continue;
         auto w = room_for(m, result);
-        if (!w || !may_lie_within(*w, result)) continue;
+        if (!w) continue;
         settle(*w);
         within_.insert(within_.begin(), std::move(*w));  // in front of what lies in it
       }
