@@ -260,7 +260,8 @@ static Array with_update(const char* function, const Array& x, const Array& upda
   const Type& t = type_of(x, function);
   check_kind(function, t, type_of(update, function));
   const PartBegins begins = part_begins(function, t.shape, starts, update.shape());
-  const Array before = primitive::cast(x, t.dtype), y = primitive::cast(update, t.dtype);
+  Array before = primitive::cast(x, t.dtype);
+  const Array y = primitive::cast(update, t.dtype);
   if (num_elements(y.shape()) == 0) return before;
   return begins.dims.empty() ? y : primitive::update(before, y, begins.dims, begins.starts);
 }
