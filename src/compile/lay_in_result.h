@@ -16,7 +16,8 @@ struct Within {
     std::uint64_t offset = 0;  ///< bytes behind its beginning
   };
   int memory = -1, host = -1;  ///< local values
-  std::vector<Place> places;   ///< by instance of `memory`
+  std::vector<Place>
+      places;  ///< by instance of `memory`; empty: at the beginning of the host's one of the same number
 };
 /// Where the operands of one step would lie in its result.
 class PartPlaces {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -38,6 +39,7 @@ class Planner {
     check_total();
     lay_in_others();
     lay_in_unmade_results();
+    scratch_->give_addresses(temporary());
     place_within();
     peaks();
     find_largest(p_, f_, at_, output_values_, temporary(), program_, out_);
@@ -121,7 +123,7 @@ class Planner {
     };
     for (int p = 0; p < in_.order->size(); p++) {
       TileWalk written_walk = walk(written, p);
-      if (within != nullptr)
+      if (within != nullptr && !within->places.empty())
         written_walk.origin +=
             static_cast<std::int64_t>(within->places[at_.instance(written.value, p)].offset /
                                       itemsize(at_.value(written.value).type.dtype));
@@ -237,42 +239,53 @@ class Planner {
     for (const auto& [m, life] : temporary())
       if (m < std::ssize(p_.values) && std::ranges::max(at(at_.all(), m).bytes) >= large)
         by_end.emplace_back(life.last, m);
+    if (by_end.empty()) return;
     std::ranges::sort(by_end, std::greater());
     const auto before = needed();
-    const auto undo = std::tuple(lives_, placed_, within_, hosts_);
+    const Lives lives = lives_;
+    const auto most = [&] { return std::ranges::max(scratch_->held(temporary(), f_.groups.size())); };
+    const std::uint64_t held = most();
+    std::vector<Within> fresh;
     for (const int v : output_values_) {
       const int result = at_.storage(v).memory;
       const auto given = aliases_.find(result);  // whose memory is read before it is the result's
-      for (const auto& [last, m] : by_end) {
-        if (placed_.contains(m) || last >= lives_[result].first) continue;
-        if (given != aliases_.end() && lives_[given->second].last >= lives_[m].first) continue;
+      const int free = given == aliases_.end() ? -1 : lives_[given->second].last;
+      int first = lives_[result].first;
+      for (auto& [last, m] : by_end) {
+        if (m < 0 || last >= first || lives_[m].first <= free) continue;
         auto w = room_for(m, result);
         if (!w) continue;
         settle(*w);
-        within_.insert(within_.begin(), std::move(*w));  // in front of what lies in it
+        fresh.push_back(std::move(*w));
+        first = lives_[m].first;
+        m = -1;
       }
     }
-    if (within_.size() == std::get<2>(undo).size()) return;
-    place_scratch();
-    if (needed() < before) return;
-    std::tie(lives_, placed_, within_, hosts_) = undo;
-    place_scratch();
+    if (fresh.empty()) return;
+    const bool holds_less = most() < held;
+    if (holds_less) place_scratch();
+    if (holds_less && needed() < before) {  // in front of what lies in them
+      within_.insert(within_.begin(), std::move_iterator(fresh.begin()), std::move_iterator(fresh.end()));
+      return;
+    }
+    lives_ = lives;
+    for (const Within& w : fresh) {
+      placed_.erase(w.memory);
+      hosts_.erase(w.memory);
+    }
+    if (holds_less) place_scratch();
   }
 
-  // At the beginning of the result's part on the same device, at least half of which it fills.
+  // At the beginnings of the result's parts, on the same devices, if it fills half of each at least.
   std::optional<Within> room_for(int m, int result) {
     const Memory &memory = at(at_.all(), m), &host = at(at_.all(), result);
-    Within w{m, result, {}};
-    std::vector<bool> taken(host.device.size(), false);
-    for (std::size_t i = 0; i < memory.device.size(); i++) {
-      std::size_t j = 0;
-      while (j < taken.size() && (taken[j] || host.device[j] != memory.device[i])) j++;
-      if (j == taken.size() || host.bytes[j] < memory.bytes[i] || host.bytes[j] / 2 > memory.bytes[i])
-        return std::nullopt;
-      taken[j] = true;
-      w.places.push_back({j, 0});
-    }
-    return w;
+    const auto fits = [&](std::size_t i) {
+      return host.bytes[i] >= memory.bytes[i] && host.bytes[i] / 2 <= memory.bytes[i];
+    };
+    if (!fits(0) || memory.device != host.device) return std::nullopt;
+    for (std::size_t i = 0; i < memory.device.size(); i++)
+      if (!fits(i)) return std::nullopt;
+    return Within{m, result, {}};
   }
 
   // Bytes of the busiest device, then of all scratch.
@@ -318,9 +331,7 @@ class Planner {
       const int memory = at_.storage(a.value).memory;
       if (a.output || memory == host || !ends_in(memory, group)) continue;
       if (!are_alike(memory, host) || !may_reuse(host, memory)) continue;
-      Within w{memory, host, {}};
-      for (std::size_t i = 0; i < at(at_.all(), memory).refs.size(); i++) w.places.push_back({i, 0});
-      if (lie_within(std::move(w))) return;
+      if (lie_within({memory, host, {}})) return;
     }
   }
 
@@ -404,7 +415,8 @@ class Planner {
     for (const Within& w : within_) {
       const Memory& host = at_.memory(w.host);
       Memory& memory = at_.memory(w.memory);
-      for (std::size_t i = 0; i < memory.refs.size(); i++) {
+      if (w.places.empty()) memory.refs = host.refs;
+      for (std::size_t i = 0; i < w.places.size(); i++) {
         memory.refs[i] = host.refs[w.places[i].instance];
         memory.refs[i].offset += w.places[i].offset;
       }

@@ -13,7 +13,6 @@
 #include "compile/halo.h"
 #include "compile/in_place.h"
 #include "compile/linearities.h"
-#include "compile/local_values.h"
 #include "compile/other_ways.h"
 #include "compile/scan.h"
 #include "compile/strict.h"
@@ -455,7 +454,8 @@ class Partitioner {
     const int part = results_.contains(v) ? results_.at(v) : at(p_.of_value, v);
     const Layout* now = making_of(v) == Making::once ? at(p_.values, part).layout : nullptr;
     const bool is_partial = now && !now->unreduced().empty();
-    const Layout* to = asked ? asked : now ? on_whole_axes(now, at(g_.types, v).shape, in_) : preferred(v);
+    const Layout* to = asked ? asked : now ? now : preferred(v);
+    if (!asked) to = on_whole_axes(to, at(g_.types, v).shape, in_, *how_.spelled);
     if (!asked && is_partial && !may_leave_partial(source, in_)) {
       const SubAxisDims& wanted = at(preferences_.dims, v);
       to = std::ranges::all_of(wanted, std::ranges::empty) ? whole_sums(now) : layouts_.of(wanted);

@@ -24,50 +24,59 @@ ScratchPlan::ScratchPlan(std::vector<Memory>& memories, const Lives& temporary, 
     for (std::size_t d = 0; d < devices; d++)
       kind_[d] = kinds.try_emplace({kind_[d], bytes[d]}, kinds.size()).first->second;
   }
-  for (std::size_t d = 0; d < devices; d++)  // kinds are numbered as they come
-    if (kind_[d] == devices_.size()) devices_.push_back(static_cast<int>(d));
-}
-
-template <class F> void ScratchPlan::each_kind(const Memory& memory, const F& f) const {
-  for (std::size_t i = 0; i < memory.device.size(); i++)
-    if (const std::size_t kind = at(kind_, memory.device[i]); devices_[kind] == memory.device[i]) f(kind, i);
+  std::vector<bool> is_first;
+  for (std::size_t d = 0; d < devices; d++) {  // kinds are numbered as they come
+    is_first.push_back(kind_[d] == kinds_);
+    if (is_first.back()) kinds_++;
+  }
+  for (const auto& [m, life] : temporary) {
+    const Memory& memory = at(memories, m);
+    std::vector<Part>& parts = parts_[m];
+    for (std::size_t i = 0; i < memory.device.size(); i++)
+      if (is_first[static_cast<std::size_t>(memory.device[i])])
+        parts.push_back({at(kind_, memory.device[i]), memory.bytes[i], 0});
+  }
 }
 
 std::vector<std::uint64_t> ScratchPlan::place(const Lives& temporary) {
-  std::vector<ScratchSpace> spaces(devices_.size());
-  std::vector<std::uint64_t> sizes(devices_.size(), 0), offsets(devices_.size());
+  std::vector<ScratchSpace> spaces(kinds_);
+  std::vector<std::uint64_t> sizes(kinds_, 0);
   std::vector<std::pair<Life, int>> in_turn;
   for (const auto& [m, life] : temporary) in_turn.emplace_back(life, m);
   std::ranges::stable_sort(in_turn, {}, [](const auto& x) { return x.first.first; });
-  for (const auto& [life, m] : in_turn) {
-    Memory& memory = at(memories_, m);
-    each_kind(memory, [&, life = life](std::size_t kind, std::size_t i) {
-      const std::uint64_t bytes = (memory.bytes[i] + alignment_ - 1) / alignment_ * alignment_;
-      offsets[kind] = spaces[kind].place(bytes, life.first, life.last);
-      sizes[kind] = std::max(sizes[kind], offsets[kind] + bytes);
-    });
-    for (std::size_t i = 0; i < memory.refs.size(); i++) {
-      const int device = memory.device[i];
-      memory.refs[i] = {static_cast<std::uint32_t>(device), offsets[at(kind_, device)]};
+  for (const auto& [life, m] : in_turn)
+    for (Part& part : parts_.at(m)) {
+      const std::uint64_t bytes = (part.bytes + alignment_ - 1) / alignment_ * alignment_;
+      part.offset = spaces[part.kind].place(bytes, life.first, life.last);
+      sizes[part.kind] = std::max(sizes[part.kind], part.offset + bytes);
     }
-  }
   std::vector<std::uint64_t> bytes;
   bytes.reserve(kind_.size());
   for (const std::size_t kind : kind_) bytes.push_back(sizes[kind]);
   return bytes;
 }
 
+void ScratchPlan::give_addresses(const Lives& temporary) {
+  std::vector<std::uint64_t> offsets(kinds_);
+  for (const auto& [m, life] : temporary) {
+    for (const Part& part : parts_.at(m)) offsets[part.kind] = part.offset;
+    Memory& memory = at(memories_, m);
+    for (std::size_t i = 0; i < memory.refs.size(); i++) {
+      const int device = memory.device[i];
+      memory.refs[i] = {static_cast<std::uint32_t>(device), offsets[at(kind_, device)]};
+    }
+  }
+}
+
 std::vector<std::uint64_t> ScratchPlan::held(const Lives& temporary, std::size_t groups) const {
   std::vector<std::vector<std::pair<std::size_t, std::int64_t>>> changes(groups + 1);  // kind, bytes
-  for (const auto& [m, life] : temporary) {
-    const Memory& memory = at(memories_, m);
-    each_kind(memory, [&, life = life](std::size_t kind, std::size_t i) {
-      const auto bytes = static_cast<std::int64_t>(memory.bytes[i]);
-      at(changes, life.first).emplace_back(kind, bytes);
-      at(changes, life.last + 1).emplace_back(kind, -bytes);
-    });
-  }
-  std::vector<std::int64_t> now(devices_.size(), 0);
+  for (const auto& [m, life] : temporary)
+    for (const Part& part : parts_.at(m)) {
+      const auto bytes = static_cast<std::int64_t>(part.bytes);
+      at(changes, life.first).emplace_back(part.kind, bytes);
+      at(changes, life.last + 1).emplace_back(part.kind, -bytes);
+    }
+  std::vector<std::int64_t> now(kinds_, 0);
   std::vector<std::uint64_t> most;
   for (std::size_t k = 0; k < groups; k++) {
     for (const auto& [kind, bytes] : changes[k]) now[kind] += bytes;

@@ -2,6 +2,7 @@
 // whatever the number of devices, those of one of a kind are looked for.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "compile/addresses.h"
@@ -13,19 +14,23 @@ class ScratchPlan {
  public:
   ScratchPlan(std::vector<Memory>& memories, const Lives& temporary, std::size_t devices,
               std::uint64_t alignment);
-  /// Gives addresses to some of these memories. Bytes of the arenas, by device.
+  /// Finds places for some of these memories. Bytes of the arenas, by device.
   std::vector<std::uint64_t> place(const Lives& temporary);
+  /// They have the addresses of the places that were found last.
+  void give_addresses(const Lives& temporary);
   /// By group: bytes of these memories on the device that holds most.
   std::vector<std::uint64_t> held(const Lives& temporary, std::size_t groups) const;
 
  private:
-  // f(kind, number of the instance) of one device of each kind that holds the memory.
-  template <class F> void each_kind(const Memory& memory, const F& f) const;
-
+  struct Part {
+    std::size_t kind;
+    std::uint64_t bytes, offset;
+  };
   std::vector<Memory>& memories_;
   const std::uint64_t alignment_;
   std::vector<std::size_t> kind_;  // by device
-  std::vector<int> devices_;       // by kind: the first one
+  std::size_t kinds_ = 0;
+  std::map<int, std::vector<Part>> parts_;  // by memory: on a device of each kind that holds it
 };
 
 }  // namespace shardarray

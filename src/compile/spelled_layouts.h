@@ -21,10 +21,17 @@ class SpelledLayouts {
     if (fresh) it->second = axis_names(l->unreduced(), l->order(), mesh_);
     return it->second;
   }
+  /// Whether it is cut along parts of the mesh's axes; false without a mesh.
+  bool is_in_parts(const Layout* l) {
+    const auto [it, fresh] = in_parts_.try_emplace(l);
+    if (fresh) it->second = mesh_ != nullptr && !sharding_code(*l, mesh_).in_parts.empty();
+    return it->second;
+  }
 
  private:
   const Mesh* mesh_;
   std::unordered_map<const Layout*, std::string> known_, summed_;
+  std::unordered_map<const Layout*, bool> in_parts_;
 };
 
 }  // namespace shardarray

@@ -1,15 +1,12 @@
 #include "compile/whole_axes.h"
 
-#include <algorithm>
-
 #include "layout/axes.h"
 
 namespace shardarray {
 
-const Layout* on_whole_axes(const Layout* l, const Shape& shape, const CompileInput& in) {
-  if (in.is_run || in.mesh == nullptr || !l->unreduced().empty()) return l;
-  if (std::ranges::find(in.inputs, l) != in.inputs.end() || sharding_code(*l, in.mesh).in_parts.empty())
-    return l;
+const Layout* on_whole_axes(const Layout* l, const Shape& shape, const CompileInput& in,
+                            SpelledLayouts& spelled) {
+  if (in.is_run || !l->unreduced().empty() || !spelled.is_in_parts(l)) return l;
   std::vector<AxisList> dims = l->dims();
   for (std::size_t d = 0; d < dims.size(); d++) {
     AxisList elsewhere;
@@ -26,7 +23,7 @@ const Layout* on_whole_axes(const Layout* l, const Shape& shape, const CompileIn
     }
   }
   const Layout* const named = Layout::of(l->order(), std::move(dims));
-  return sharding_code(*named, in.mesh).in_parts.empty() ? named : l;
+  return spelled.is_in_parts(named) ? l : named;
 }
 
 }  // namespace shardarray
