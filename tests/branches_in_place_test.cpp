@@ -137,6 +137,44 @@ TEST_CASE("branches in place: a carry that a step keeps or replaces has one buff
   CHECK(values(sa::jit(f)(a)) == values(((a * 2 + 1) * 2 + 1) * 2 + 1));
 }
 
+TEST_CASE("branches in place: a carry of which branches write parts has one buffer") {
+  using Branch = std::function<Array(const Array& t, const Array& i)>;
+  const std::vector<Branch> branches{
+      [](const Array& t, const Array&) { return t; },
+      [](const Array& t, const Array& i) { return t.at(i).set(i); },
+      [](const Array& t, const Array& i) { return t.at(i).add(1.0).at(i + 1).set(2.0); },
+      [](const Array& t, const Array& i) {
+        return sa::fori_loop(
+            0, 2, [&](const Array& k, const Array& c) { return c.at(i + k).add(3.0); }, t);
+      },
+      [](const Array& t, const Array& i) {
+        return sa::cond(
+            i > 2, [](const Array& c) { return c; }, [&](const Array& c) { return c.at(i).set(i); }, t);
+      },
+  };
+  const Array table = numbers({512, 8});
+  const std::uint64_t bytes = 512 * 8 * 4;
+  for (std::size_t a = 0; a < branches.size(); a++)
+    for (std::size_t b = 0; b < branches.size(); b++) {
+      CAPTURE(a);
+      CAPTURE(b);
+      const auto f = [&](const Array& t) {
+        return sa::fori_loop(
+            0, 6,
+            [&](const Array& i, const Array& c) {
+              return sa::cond(
+                  i % 2 == 0, [&](const Array& x) { return branches[a](x, i); },
+                  [&](const Array& x) { return branches[b](x, i); }, c);
+            },
+            t);
+      };
+      CHECK(prepare(sa::jit(f), table).program().peak_bytes[0] < 2 * bytes + 4096);
+      Array want = table;
+      for (int i = 0; i < 6; i++) want = branches[i % 2 == 0 ? a : b](want, Array(i));
+      CHECK(values(sa::jit(f)(table)) == values(want));
+    }
+}
+
 // What is donated takes a result of the program only; a copy for another one would be work for nothing.
 TEST_CASE("branches in place: what is donated is not copied for what does not leave the program") {
   const auto f = sa::jit(

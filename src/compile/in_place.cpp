@@ -163,29 +163,33 @@ void give_second_buffers(Partition& p, LocalValues& values, const CarryBuffers& 
                                  static_cast<int>(p.steps.size()) - 1));
 }
 
-// The input that `out` is in g, or in some branch of a choice in it; none: none.
-static std::optional<std::size_t> input_kept(const Graph& g, const Array& out) {
-  const Node* const n = out.node();
-  const auto in = std::ranges::find(g.in, n, &Array::node);
-  if (in != g.in.end()) return static_cast<std::size_t>(in - g.in.begin());
-  if (n->op->form != Form::choose) return std::nullopt;
-  for (const auto& branch : Choice::of(n->attrs()).branches)
-    if (const auto kept = input_kept(*branch, branch->out[out.index()]))
-      return input_kept(g, n->in()[*kept + 1]);
+static bool is_another_name(const Op& op) { return op.form == Form::view || op.form == Form::constraint; }
+// The operand that a result may lie on: with a part written over, carried by a loop, passed through some branch. None: none.
+static std::optional<std::size_t> operand_below(const Op& op, const Attrs* attrs, std::size_t result) {
+  if (op.trait == Trait::in_place || is_another_name(op)) return 0;
+  if (op.form == Form::iterate) {
+    const Iteration it = Iteration::of(*attrs);
+    return result < it.carries ? std::optional(it.constants + result) : std::nullopt;
+  }
+  if (op.form == Form::repeat) return Repetition::of(*attrs).first_carry() + result;
+  if (op.form != Form::choose) return std::nullopt;
+  for (const auto& branch : Choice::of(*attrs).branches)
+    for (Array out = branch->out[result];;) {
+      const auto in = std::ranges::find(branch->in, out.node(), &Array::node);
+      if (in != branch->in.end()) return static_cast<std::size_t>(in - branch->in.begin()) + 1;
+      const Node& n = *out.node();
+      const auto below = operand_below(*n.op, &n.attrs(), out.index());
+      if (!below) break;
+      out = Array(n.in()[*below]);
+    }
   return std::nullopt;
-}
-// The operand of a choice that a result is in some branch; 0: none.
-static std::size_t operand_kept(const FlatNode& n, std::size_t result) {
-  for (const auto& branch : Choice::of(*n.attrs).branches)
-    if (const auto kept = input_kept(*branch, branch->out[result])) return *kept + 1;
-  return 0;
 }
 
 std::vector<bool> written_over(const FlatGraph& body, std::size_t first_carry, std::size_t carries) {
   std::vector<bool> r(carries, false);
   for (std::size_t k = 0; k < carries; k++) {
     int v = body.outputs[k];
-    for (bool writes = false; !r[k];) {
+    for (bool writes = false;;) {
       if (v == at(body.inputs, static_cast<int>(first_carry + k))) {
         r[k] = writes;
         break;
@@ -193,23 +197,10 @@ std::vector<bool> written_over(const FlatGraph& body, std::size_t first_carry, s
       const int node = at(body.producer, v);
       if (node < 0) break;
       const FlatNode& n = at(body.nodes, node);
-      const auto result = static_cast<std::size_t>(v - n.first_out);
-      if (n.op->trait == Trait::in_place || n.op->form == Form::view || n.op->form == Form::constraint) {
-        writes |= n.op->trait == Trait::in_place;
-        v = n.in[0];
-      } else if (n.op->form == Form::iterate && result < Iteration::of(*n.attrs).carries) {
-        writes = true;
-        v = n.in[Iteration::of(*n.attrs).constants + result];
-      } else if (n.op->form == Form::repeat) {
-        writes = true;
-        v = n.in[Repetition::of(*n.attrs).first_carry() + result];
-      } else if (const std::size_t kept = n.op->form == Form::choose ? operand_kept(n, result) : 0;
-                 kept > 0) {
-        writes = true;
-        v = n.in[kept];
-      } else {
-        break;
-      }
+      const auto below = operand_below(*n.op, n.attrs.get(), static_cast<std::size_t>(v - n.first_out));
+      if (!below) break;
+      writes |= !is_another_name(*n.op);
+      v = n.in[*below];
     }
   }
   return r;
