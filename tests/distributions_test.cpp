@@ -336,6 +336,13 @@ TEST_CASE("distributions: JAX's derivatives of gamma and what is made of it, by 
   const Array small = sa::full({}, 1e-4), logs = rnd::loggamma(key, small, {6});
   CHECK(golden::close(golden::values(sa::jacfwd(made.at("loggamma"))(small)), golden::values(-logs / 1e-4f),
                       1e-3));
+  // NaN of what has none, and an end.
+  for (const double a : {-1.0, std::nan(""), 0.0})
+    CHECK(std::isnan(sa::sum(sa::jacfwd(made.at("gamma"))(sa::full({}, a))).item<float>()) == (a != 0));
+  const auto first = sa::jacfwd(made.at("gamma"));
+  CHECK(shardarray::testing::message_of<sa::Error>([&] {
+          (void)sa::eval(sa::jacfwd(first)(sa::ones({})));
+        }).find("grad: differentiation rule for 'the derivative of random::gamma' not implemented (") == 0);
   // One by one, and cut.
   const Array shapes = sa::linspace(0.2, 30, 16);
   const auto each = [&](const Array& s) { return sa::sum(rnd::gamma(key, s, {16})); };

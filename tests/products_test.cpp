@@ -211,6 +211,8 @@ TEST_CASE("products: einsum broadcasts dimensions of size 1 as NumPy does") {
                         sa::matmul(sa::broadcast_to(column, {3, 3}), m)));
   CHECK(sa::array_equal(sa::einsum("ij,ij,ij->", row, column, m), sa::sum(row * column * m)));
   CHECK(sa::einsum("ii->i", sa::ones({1, 1})).shape() == Shape{1});
+  CHECK(sa::einsum("i,i->i", sa::ones({1}), sa::ones({0})).shape() == Shape{0});
+  CHECK_THROWS_AS((void)sa::einsum("ii", sa::ones({1, 3})), sa::ShapeError);
 }
 
 TEST_CASE("products: messages") {

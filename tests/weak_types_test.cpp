@@ -10,7 +10,7 @@ using sa::Array;
 
 TEST_CASE("types: functions of weak operands give what is as weak as in JAX") {
   const Array W = sa::broadcast_to(Array(1.5), {4}), N = sa::broadcast_to(Array(1), {4}),
-              S = sa::arange(4.0F);
+              S = sa::arange(4.0F), C = Array(0.5);
   REQUIRE((W.weak_type() && N.weak_type() && !S.weak_type()));
   const std::map<std::string, std::function<Array()>> made{
       {"jnp.full_like(W,2.0)", [&] { return sa::full_like(W, 2.0); }},
@@ -273,6 +273,41 @@ TEST_CASE("types: functions of weak operands give what is as weak as in JAX") {
        }},
       {"jnp.interp(0.5,S,W)", [&] { return sa::interp(0.5, S, W); }},
       {"nn.swish(W)", [&] { return sa::silu(W); }},
+      {"jnp.hypot(C,C)", [&] { return sa::hypot(C, C); }},
+      {"jnp.heaviside(C,C)", [&] { return sa::heaviside(C, C); }},
+      {"jnp.logaddexp2(C,C)", [&] { return sa::logaddexp2(C, C); }},
+      {"jnp.degrees(C)", [&] { return sa::degrees(C); }},
+      {"jnp.radians(C)", [&] { return sa::radians(C); }},
+      {"special.rel_entr(C,C)", [&] { return sa::rel_entr(C, C); }},
+      {"special.kl_div(C,C)", [&] { return sa::kl_div(C, C); }},
+      {"special.logit(C)", [&] { return sa::logit(C); }},
+      {"jnp.sinc(C)", [&] { return sa::sinc(C); }},
+      {"jnp.log2(C)", [&] { return sa::log2(C); }},
+      {"jnp.log10(C)", [&] { return sa::log10(C); }},
+      {"special.ndtr(C)", [&] { return sa::ndtr(C); }},
+      {"special.ndtri(C)", [&] { return sa::ndtri(C); }},
+      {"special.log_ndtr(C)", [&] { return sa::log_ndtr(C); }},
+      {"jnp.nextafter(C,C)", [&] { return sa::nextafter(C, C); }},
+      {"jnp.ldexp(C,1)", [&] { return sa::ldexp(C, 1); }},
+      {"jnp.polyval(W,C)", [&] { return sa::polyval(W, C); }},
+      {"jnp.full_like(C,2.0)", [&] { return sa::full_like(C, 2.0); }},
+      {"nn.gelu(C)", [&] { return sa::gelu(C); }},
+      {"nn.silu(C)", [&] { return sa::silu(C); }},
+      {"jnp.exp(C)", [&] { return sa::exp(C); }},
+      {"jnp.arctan2(C,C)", [&] { return sa::arctan2(C, C); }},
+      {"jnp.copysign(C,C)", [&] { return sa::copysign(C, C); }},
+      {"special.xlogy(C,C)", [&] { return sa::xlogy(C, C); }},
+      {"special.entr(C)", [&] { return sa::entr(C); }},
+      {"jnp.cbrt(C)", [&] { return sa::cbrt(C); }},
+      {"special.betaln(C,C)", [&] { return sa::betaln(C, C); }},
+      {"jnp.float_power(C,C)", [&] { return sa::float_power(C, C); }},
+      {"jnp.nan_to_num(C)", [&] { return sa::nan_to_num(C); }},
+      {"special.digamma(C)", [&] { return sa::digamma(C); }},
+      {"special.expit(C)", [&] { return sa::sigmoid(C); }},
+      {"nn.softplus(C)", [&] { return sa::softplus(C); }},
+      {"special.erfinv(C)", [&] { return sa::erf_inv(C); }},
+      {"jnp.sum(C)", [&] { return sa::sum(C); }},
+      {"jnp.mean(C)", [&] { return sa::mean(C); }},
   };
   const golden::Json all = golden::load("weak_types.json");
   CHECK(all["rows"].size() == made.size());

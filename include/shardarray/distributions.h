@@ -5,7 +5,8 @@
 // default. The result is of that shape and of `dtype`, floating unless a doc says otherwise. All throw as the functions of random.h,
 // ShapeError where parameters cannot be broadcast to the shape. Where a parameter lies outside of its range, numbers are NaN or of no
 // use, as in JAX. Sharded draws move nothing. Elementwise parameters have derivatives: of formulas, and of gamma and what is made of
-// it those of the draw at the same place of its distribution, as in JAX. poisson and binomial are whole numbers, which have none.
+// it those of the draw at the same place of its distribution, as in JAX, whose derivatives throw Error. poisson and binomial are whole
+// numbers, which have none.
 //
 // Rejection is made of a fixed number of attempts, of which one at least is accepted but for 1 in 10^20 numbers: so long the numbers
 // are those of JAX's loops, and every draw is the same work. Of poisson and binomial with a mean of 10 and more that holds for single

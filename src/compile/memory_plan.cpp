@@ -234,6 +234,8 @@ class Planner {
 
   // Until a result is made its memory is room for large temporary values that end before, the last ones first.
   void lay_in_unmade_results() {
+    if (in_.is_run)
+      return;  // a step of a loop makes its results anywhere in those of all steps, aligned for their elements only
     constexpr std::uint64_t large = 1 << 16;
     std::vector<std::pair<int, int>> by_end;  // the last group of a memory, the memory
     for (const auto& [m, life] : temporary())

@@ -9,7 +9,10 @@ namespace {
 
 constexpr std::int64_t most_terms = 100'000;  // about 6 sqrt(a) are needed
 constexpr double huge = 1e8;      // from there on a + z sqrt(a), z of a normal distribution, is exact enough
-constexpr double enough = 1e-15;  // of the derivative, where terms end
+constexpr double enough = 1e-14;  // of the derivative, where terms end
+
+// Whose terms are NaN.
+Array has_no_value(const Array& a, const Array& x) { return ~((a > 0) & isfinite(a) & isfinite(x)); }
 
 // P(a, x) = x^a exp(-x) / gamma(a + 1) * S, S the sum of c(n), c(0) = 1, c(n) = c(n - 1) x / (a + n).
 struct Series {
@@ -22,9 +25,10 @@ Array by_series(const Array& a, const Array& x, const Array& log_x) {
       [&](const Series& s) {
         const Array n = s.n + 1, by = a + n, term = s.term * x / by, slope = s.slope * x / by - term / by,
                     sum_slope = s.sum_slope + slope;
-        return Series{n, term, slope, s.sum + term, sum_slope, abs(slope) <= enough * abs(sum_slope)};
+        return Series{
+            n, term, slope, s.sum + term, sum_slope, s.ends | (abs(slope) <= enough * abs(sum_slope))};
       },
-      Series{Array(0), one, zero, one, zero, x < 0});
+      Series{Array(0), one, zero, one, zero, has_no_value(a, x)});
   return -(last.sum * (log_x - digamma(a + 1)) + last.sum_slope) / a;
 }
 
@@ -37,26 +41,26 @@ struct Fraction {
 };
 Array by_fraction(const Array& a, const Array& x, const Array& log_x) {
   const Array zero = zeros_like(x), first = 1 / (x + 1 - a);
-  const Fraction last =
-      while_loop([](const Fraction& s) { return (s.n < most_terms) & ~all(s.ends); },
-                 [&](const Fraction& s) {
-                   const Array n = s.n + 1, b = x + 2 * n + 1 - a, c = n * (a - n);
-                   const Array p = b * s.p + c * s.before, q = b + c * s.q_before,
-                               p_slope = b * s.p_slope - s.p + c * s.before_slope + n * s.before,
-                               q_slope = b * s.q_slope - 1 + c * s.q_before_slope + n * s.q_before;
-                   const Array scale = 1 / q, slope = (p_slope - p * scale * q_slope) * scale;
-                   return Fraction{n,
-                                   p * scale,
-                                   p_slope * scale,
-                                   q_slope * scale,
-                                   s.p * scale,
-                                   scale,
-                                   s.p_slope * scale,
-                                   s.q_slope * scale,
-                                   slope,
-                                   abs(slope - s.slope) <= enough * abs(slope)};
-                 },
-                 Fraction{Array(0), first, zero, -first, zero, first, zero, zero, square(first), x < 0});
+  const Fraction last = while_loop(
+      [](const Fraction& s) { return (s.n < most_terms) & ~all(s.ends); },
+      [&](const Fraction& s) {
+        const Array n = s.n + 1, b = x + 2 * n + 1 - a, c = n * (a - n);
+        const Array p = b * s.p + c * s.before, q = b + c * s.q_before,
+                    p_slope = b * s.p_slope - s.p + c * s.before_slope + n * s.before,
+                    q_slope = b * s.q_slope - 1 + c * s.q_before_slope + n * s.q_before;
+        const Array scale = 1 / q, slope = (p_slope - p * scale * q_slope) * scale;
+        return Fraction{n,
+                        p * scale,
+                        p_slope * scale,
+                        q_slope * scale,
+                        s.p * scale,
+                        scale,
+                        s.p_slope * scale,
+                        s.q_slope * scale,
+                        slope,
+                        s.ends | (abs(slope - s.slope) <= enough * abs(slope))};
+      },
+      Fraction{Array(0), first, zero, -first, zero, first, zero, zero, square(first), has_no_value(a, x)});
   return last.p * (log_x - digamma(a)) + last.slope;
 }
 

@@ -128,7 +128,7 @@ Array drawn_gamma(const Array& key, const Array& alpha, const Shape& shape, DTyp
   return log(d) + log(last.found) + where(~boosted | (log_u == 0), 0, log_u * (1 / alpha));
 }
 
-// Its derivative is that of the draw at the same place of its distribution.
+// Its derivative is that of the draw at the same place of its distribution, which has none itself.
 Array gamma_of(const char* function, const Array& key, const Array& a, const Shape& shape, DType t,
                bool in_logs) {
   check_key(key, function);
@@ -139,10 +139,10 @@ Array gamma_of(const char* function, const Array& key, const Array& a, const Sha
     return drawn_gamma(k, alpha, shape, t, in_logs);
   };
   const auto with_slope = [=](const Both& x, const Both& tangents) {
-    const auto& [k, alpha] = x;
-    const Array y = draw(k, alpha);
+    const Array alpha = primitive::underived(std::get<1>(x), "the derivative of random::gamma"),
+                y = draw(std::get<0>(x), alpha);
     const Array slope =
-        in_logs ? gamma_log_slope(alpha, y) : where(y > 0, y * gamma_log_slope(alpha, log(y)), 0);
+        in_logs ? gamma_log_slope(alpha, y) : where(y == 0, 0, y * gamma_log_slope(alpha, log(y)));
     return std::pair(y, slope * std::get<1>(tangents));
   };
   return custom_jvp(draw, with_slope)(key, p.values[0]);

@@ -27,6 +27,8 @@ inline Array cast(const Array& x, WeakType t) {
 }
 /// Not weak, as what JAX's functions of some names give for weak operands.
 inline Array strong(const Array& x) { return primitive::cast(x, type_of(x).dtype); }
+/// The same, but for scalars.
+inline Array strong_array(const Array& x) { return type_of(x).shape.empty() ? x : strong(x); }
 /// What was made of nothing but numbers: under a default_device it is computed now, so that it lies there for every line that
 /// reads it.
 Array created(Array x);

@@ -104,11 +104,7 @@ SHARDARRAY_OP op_underived = elementwise({.name = "underived",
                                           .jvp = no_rule,
                                           .scalar = [](ScalarArgs& s) { s.out[0] = s.in[0]; },
                                           .on_parts = complex_ops::each_part<op_underived>});
-Array underived(const Array& x, const BatchArgs& b) {
-  Attrs a;
-  a.letters = b.node.op->name;
-  return record(op_underived, {x}, std::move(a));
-}
+Array underived(const Array& x, const BatchArgs& b) { return primitive::underived(x, b.node.op->name); }
 
 Batched on_rows(const Array& x, const BatchArgs& b) { return mapped({place_rows(x, b.axis)}); }
 
@@ -418,5 +414,11 @@ Array place_rows(const Array& x, const std::shared_ptr<const Axis>& axis) {
   return placed(x, axis, from_last(0, x.shape().size()));
 }
 Array place_whole(const Array& x, const std::shared_ptr<const Axis>& axis) { return placed(x, axis, 0); }
+
+Array primitive::underived(const Array& x, const char* function) {
+  Attrs a;
+  a.letters = function;
+  return record(op_underived, {x}, std::move(a));
+}
 
 }  // namespace shardarray

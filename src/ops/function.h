@@ -64,13 +64,16 @@ template <const Op& op> Array floating(const char* function, const Array& a, con
   const Arrays x = api::floats_together(function, {&a, &b});
   return primitive::binary(op, x[0], x[1]);
 }
-/// Never weak: see api::strong().
+/// Never weak, and weak as a scalar only: see api::strong(), api::strong_array().
 template <Array (*body)(const char*, const Array&)> Array strong(const char* function, const Array& x) {
   return api::strong(body(function, x));
 }
+template <Array (*body)(const char*, const Array&)> Array strong_array(const char* function, const Array& x) {
+  return api::strong_array(body(function, x));
+}
 template <Array (*body)(const char*, const Array&, const Array&)>
-Array strong(const char* function, const Array& a, const Array& b) {
-  return api::strong(body(function, a, b));
+Array strong_array(const char* function, const Array& a, const Array& b) {
+  return api::strong_array(body(function, a, b));
 }
 /// Bodies of one function of floats, rounded once.
 template <Array (*f)(const Array&)> Array rounded(const char* function, const Array& x) {

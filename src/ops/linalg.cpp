@@ -323,20 +323,21 @@ void expand_ellipses(const std::string& text, Letters& l, std::vector<Array>& op
 
 // A dimension of size 1 is broadcast to the size that its letter has in others: the operand loses it.
 void drop_ones(Letters& l, std::vector<Array>& operands) {
-  std::int64_t largest[128] = {};
+  std::int64_t size[128];
+  std::fill(std::begin(size), std::end(size), 1);
   const auto each = [&](const auto& f) {
     for (std::size_t k = 0; k < operands.size(); k++)
       if (const Shape& shape = operands[k].shape(); shape.size() == l.in[k].size())
-        for (std::size_t d = shape.size(); d-- > 0;)
-          f(k, d, static_cast<unsigned char>(l.in[k][d]), shape[d]);
+        for (std::size_t d = shape.size(); d-- > 0;) f(k, d, l.in[k][d], shape[d]);
   };
-  each([&](std::size_t, std::size_t, unsigned char c, std::int64_t n) {
-    largest[c] = std::max(largest[c], n);
+  each([&](std::size_t, std::size_t, char c, std::int64_t n) {
+    if (n != 1) size[static_cast<unsigned char>(c)] = n;
   });
   std::vector<std::pair<std::size_t, std::size_t>>
       ones;  // operand, dimension; the last ones of an operand first
-  each([&](std::size_t k, std::size_t d, unsigned char c, std::int64_t n) {
-    if (n == 1 && largest[c] > 1) ones.emplace_back(k, d);
+  each([&](std::size_t k, std::size_t d, char c, std::int64_t n) {
+    if (n == 1 && size[static_cast<unsigned char>(c)] != 1 && std::ranges::count(l.in[k], c) == 1)
+      ones.emplace_back(k, d);
   });
   for (const auto& [k, d] : ones) {
     Shape shape = operands[k].shape();

@@ -245,7 +245,7 @@ static Arrays sinc_jvp(const JvpArgs& v) {
   a.lo = {a.lo.empty() ? 1 : a.lo[0] + 1};
   return scaled(v, record(op_sinc, {v.in[0]}, std::move(a)));
 }
-template <> constexpr UnaryBody unary_body<"sinc"> = strong<floating<op_sinc>>;
+template <> constexpr UnaryBody unary_body<"sinc"> = strong_array<floating<op_sinc>>;
 template SHARDARRAY_API Array UnaryFunction<"sinc">::operator()(const Array&, Where) const;
 
 // ---------------------------------------------------------------- activations

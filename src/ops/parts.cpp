@@ -74,7 +74,8 @@ constexpr BinaryBody binary_body<"heaviside"> = [](const char* function, const A
   const Arrays v = api::floats_together(function, {&a, &b});
   const Array x = constant_like(v[0]);
   const Array step = primitive::select(x > 0, primitive::like(x, 1), v[1]);
-  return api::strong(primitive::select(x != x, x, primitive::select(x < 0, primitive::like(x, 0), step)));
+  return api::strong_array(
+      primitive::select(x != x, x, primitive::select(x < 0, primitive::like(x, 0), step)));
 };
 template SHARDARRAY_API Array BinaryFunction<"heaviside">::operator()(const Array&, const Array&,
                                                                       Where) const;

@@ -63,7 +63,7 @@ SHARDARRAY_OP op_hypot =
     elementwise({.name = "hypot", .type = same_type, .jvp = hypot_jvp, .scalar = [](ScalarArgs& s) {
                    s.out[0] = expand::hypot(s.b, s.in[0], s.in[1]);
                  }});
-template <> constexpr BinaryBody binary_body<"hypot"> = strong<floating<op_hypot>>;
+template <> constexpr BinaryBody binary_body<"hypot"> = strong_array<floating<op_hypot>>;
 template SHARDARRAY_API Array BinaryFunction<"hypot">::operator()(const Array&, const Array&, Where) const;
 
 SHARDARRAY_OP op_asinh =
@@ -130,7 +130,7 @@ template <>
 constexpr BinaryBody binary_body<"logaddexp2"> = [](const char* function, const Array& a, const Array& b) {
   Attrs base;
   base.lo = {2};
-  return api::strong(record(op_logaddexp, api::floats_together(function, {&a, &b}), std::move(base)));
+  return api::strong_array(record(op_logaddexp, api::floats_together(function, {&a, &b}), std::move(base)));
 };
 template SHARDARRAY_API Array BinaryFunction<"logaddexp2">::operator()(const Array&, const Array&,
                                                                        Where) const;
@@ -141,9 +141,9 @@ template SHARDARRAY_API Array BinaryFunction<"float_power">::operator()(const Ar
 
 static Array degrees_of(const Array& x) { return scaled_by(x, 180 / std::numbers::pi); }
 static Array radians_of(const Array& x) { return scaled_by(x, std::numbers::pi / 180); }
-template <> constexpr UnaryBody unary_body<"degrees"> = strong<rounded<degrees_of>>;
+template <> constexpr UnaryBody unary_body<"degrees"> = strong_array<rounded<degrees_of>>;
 template SHARDARRAY_API Array UnaryFunction<"degrees">::operator()(const Array&, Where) const;
-template <> constexpr UnaryBody unary_body<"radians"> = strong<rounded<radians_of>>;
+template <> constexpr UnaryBody unary_body<"radians"> = strong_array<rounded<radians_of>>;
 template SHARDARRAY_API Array UnaryFunction<"radians">::operator()(const Array&, Where) const;
 
 }  // namespace shardarray

@@ -106,6 +106,8 @@ Array reduce(Reducer r, const Array& x, const Shape& dims);
 /// Puts dimensions of size n back that `reduce` removed.
 Array expand_reduced(const Array& x, const Shape& shape, const Shape& dims);
 Array dot(const std::string& letters, const Array& a, const Array& b);
+/// x, of which nobody takes a derivative: Error in the name of `function`.
+Array underived(const Array& x, const char* function);
 Array take(const Array& table, const Array& index, std::int64_t batch_rank, std::int64_t index_rank);
 /// Rows of the identity, combined with the updates: sum, prod, max or min.
 Array scatter(const Array& index, const Array& updates, std::int64_t batch_rank, std::int64_t index_rank,

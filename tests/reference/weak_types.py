@@ -17,8 +17,9 @@ from jax.scipy import special
 PATH = pathlib.Path(__file__).parents[1] / "data" / "weak_types.json"
 W = jnp.broadcast_to(jax.jit(lambda: 1.5)(), (4,))  # weak
 N = jnp.broadcast_to(jax.jit(lambda: 1)(), (4,))
+C = W[0]  # scalar
 S = jnp.arange(4.0, dtype=jnp.float32)
-assert W.aval.weak_type and N.aval.weak_type and not S.aval.weak_type
+assert C.aval.weak_type and W.aval.weak_type and N.aval.weak_type and not S.aval.weak_type
 EXPRESSIONS = """
 jnp.full_like(W,2.0)
 jnp.full_like(W,S[0])
@@ -247,6 +248,41 @@ jnp.block([W,W])
 jnp.vstack([W,W])
 jnp.interp(0.5,S,W)
 nn.swish(W)
+jnp.hypot(C,C)
+jnp.heaviside(C,C)
+jnp.logaddexp2(C,C)
+jnp.degrees(C)
+jnp.radians(C)
+special.rel_entr(C,C)
+special.kl_div(C,C)
+special.logit(C)
+jnp.sinc(C)
+jnp.log2(C)
+jnp.log10(C)
+special.ndtr(C)
+special.ndtri(C)
+special.log_ndtr(C)
+jnp.nextafter(C,C)
+jnp.ldexp(C,1)
+jnp.polyval(W,C)
+jnp.full_like(C,2.0)
+nn.gelu(C)
+nn.silu(C)
+jnp.exp(C)
+jnp.arctan2(C,C)
+jnp.copysign(C,C)
+special.xlogy(C,C)
+special.entr(C)
+jnp.cbrt(C)
+special.betaln(C,C)
+jnp.float_power(C,C)
+jnp.nan_to_num(C)
+special.digamma(C)
+special.expit(C)
+nn.softplus(C)
+special.erfinv(C)
+jnp.sum(C)
+jnp.mean(C)
 """.split("\n")[1:-1]
 
 
