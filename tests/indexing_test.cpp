@@ -268,6 +268,7 @@ TEST_CASE("indexing: masks choose what is true; one value for all needs no value
                   "as its values say. Choose between values with where(mask, a, b), or take positions from "
                   "nonzero(mask, size).") == 0);
   CHECK(values(x.at(sa::zeros({5}, sa::bool_)).get()).empty());
+  CHECK_THROWS_AS((void)sa::dynamic_update_slice(sa::zeros({}, sa::int8), 300, {}), sa::DTypeError);
 }
 
 TEST_CASE("indexing: derivatives") {

@@ -31,6 +31,11 @@ std::shared_ptr<const Compiled> compiled(const FlatGraph& g, const Layouts& layo
   return std::make_shared<const Compiled>(compile(input_of_called(g, layouts, outputs, in)));
 }
 
+// Its result is its operand under another name.
+bool renames(const FlatNode& n) {
+  return n.op->form == Form::view || n.op->form == Form::constraint || n.op->trait == Trait::asked;
+}
+
 // Whose memory a result of a choice may take.
 enum class Owner : std::uint8_t { others, program, donor };
 
@@ -43,8 +48,7 @@ Owner owner_of(int v, const FlatGraph& g, const Uses& uses, const CompileInput& 
       const auto input = static_cast<std::size_t>(std::ranges::find(g.inputs, v) - g.inputs.begin());
       return in.donated[input] ? Owner::donor : Owner::others;
     }
-    if (n.op->form != Form::view && n.op->form != Form::constraint && n.op->trait != Trait::asked)
-      return Owner::program;
+    if (!renames(n)) return Owner::program;
     v = n.in[0];
   }
 }
@@ -53,9 +57,7 @@ Owner owner_of(int v, const FlatGraph& g, const Uses& uses, const CompileInput& 
 bool leaves(int v, const FlatGraph& g, const Uses& uses) {
   return at(uses.is_output, v) || std::ranges::any_of(at(uses.nodes, v), [&](int reader) {
            const FlatNode& n = at(g.nodes, reader);
-           const bool renames =
-               n.op->form == Form::view || n.op->form == Form::constraint || n.op->trait == Trait::asked;
-           return renames && n.in[0] == v && leaves(n.first_out, g, uses);
+           return renames(n) && n.in[0] == v && leaves(n.first_out, g, uses);
          });
 }
 
@@ -110,7 +112,7 @@ void compile_branches(const std::vector<FlatGraph>& branches, std::vector<int> o
       if (over[k] >= 0) write_over(one, k, static_cast<std::size_t>(over[k]));
     return std::make_shared<const Compiled>(compile(std::move(one)));
   };
-  const auto written_over = [](const Compiled& c) {
+  const auto aliases = [](const Compiled& c) {
     std::vector<int> r;
     for (const Port& p : c.program->outputs) r.push_back(p.alias);
     return r;
@@ -120,9 +122,8 @@ void compile_branches(const std::vector<FlatGraph>& branches, std::vector<int> o
   for (int turn = 0;; turn++) {
     std::vector<int> agreed = over;
     for (std::size_t b = 0; b < branches.size(); b++) {
-      if (programs[b] == nullptr || written_over(*programs[b]) != over)
-        programs[b] = compiled_over(branches[b]);
-      const std::vector<int> by_this = written_over(*programs[b]);
+      if (programs[b] == nullptr || aliases(*programs[b]) != over) programs[b] = compiled_over(branches[b]);
+      const std::vector<int> by_this = aliases(*programs[b]);
       for (std::size_t k = 0; k < over.size(); k++)
         if (by_this[k] != over[k]) agreed[k] = -1;
     }

@@ -261,7 +261,7 @@ static Array with_update(const char* function, const Array& x, const Array& upda
   check_kind(function, t, type_of(update, function));
   const PartBegins begins = part_begins(function, t.shape, starts, update.shape());
   Array before = primitive::cast(x, t.dtype);
-  const Array y = primitive::cast(update, t.dtype);
+  const Array y = api::cast(update, {t.dtype, false});
   if (num_elements(y.shape()) == 0) return before;
   return begins.dims.empty() ? y : primitive::update(before, y, begins.dims, begins.starts);
 }
