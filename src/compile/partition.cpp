@@ -11,6 +11,7 @@
 #include "base/sizes.h"
 #include "compile/partitioner.h"
 #include "compile/shared_copies.h"
+#include "compile/shared_sums.h"
 #include "compile/sort_by_columns.h"
 
 namespace shardarray {
@@ -20,7 +21,7 @@ namespace {
 constexpr int kMostTrials = 3;  // of one kind of search; later ones hardly ever find more
 constexpr std::size_t kMostDecided = 64, kMostDetours = 24,
                       kMostPlaces = 8;     // of programs that are planned soon
-constexpr double kWorthACopy = 1.0 / 16;   // of the price of what a plan moves
+constexpr double kWorthMemory = 1.0 / 16;  // of the price of what a plan moves
 constexpr double kOneMoreTransfer = 4096;  // bytes for which a plan may have one more: about a microsecond
 
 double price_of(const std::vector<Transfer>& transfers, const CostModel& cost) {
@@ -131,13 +132,15 @@ class Variations {
         price_(price_of(best.trial, in.cost)) {
     place_outputs(by_, best.trial.partition, g, propagation.sub_axes);
   }
-  // A copy stays for long: it has to be worth its memory. Nodes that gain nothing by whole copies, which cost them nothing, gain nothing
-  // by others.
-  void share_copies() {
-    const double worth = price_of(best_.trial.partition.transfers, in_.cost) * kWorthACopy;
-    const double moved = sum_of(best_.trial.moved);
-    for (const Copies& copies : shared_copies(best_.trial, worth, g_, facts_, *best_.search))
-      if (try_this(best_.detours, copies, worth) >= moved - worth) return;
+  void share_copies() { count_on_copies(best_.trial, by_, best_.detours); }
+  // Counting on copies, too: summands that are combined late come of operands that several products read. From the preferences of the
+  // program: those of the best plan are renewed for sums that are combined at once.
+  void share_sums() {
+    for (const Preferences& by : shared_sums(propagation_.preferences, g_, propagation_, facts_)) {
+      Plan now = placed(by, {}, {});
+      count_on_copies(now.trial, by, {});
+      keep_if_cheaper(std::move(now), worth());
+    }
   }
   // A node that takes a dearer way may spare others more.
   void take_detours() {
@@ -148,20 +151,35 @@ class Variations {
       std::vector<int> detours = best_.detours;
       std::erase(detours, node);
       detours.insert(detours.end(), 1 + k / decided.size(), node);
-      try_this(std::move(detours), best_.copies, 1e-9 * price_);
+      keep_if_cheaper(placed(by_, std::move(detours), best_.copies), 1e-9 * price_);
     }
   }
 
  private:
-  // Is the best plan from now on, if it is cheaper by more than this and moves no more. Returns what nodes believe that moves for them.
-  double try_this(std::vector<int> detours, Copies copies, double saving) {
-    Trial t = place_nodes(g_, in_, propagation_, facts_, {&by_, best_.search, &spelled_, detours, copies});
-    const double price = price_of(t, in_.cost);
-    const double believed = sum_of(t.moved);
-    if (price >= price_ - saving || received_bytes(t) > received_bytes(best_.trial)) return believed;
+  // What stays for long has to save as much: it has to be worth its memory.
+  double worth() const { return price_of(best_.trial.partition.transfers, in_.cost) * kWorthMemory; }
+  // Copies that would serve in trial `t`. Nodes that gain nothing by whole ones, which cost them nothing, gain nothing by others.
+  void count_on_copies(const Trial& t, Preferences by, std::vector<int> detours) {
+    const double saving = worth(), moved = sum_of(t.moved);
+    for (Copies& copies : shared_copies(t, saving, g_, facts_, *best_.search)) {
+      Plan now = placed(by, detours, std::move(copies));
+      const double believed = sum_of(now.trial.moved);
+      keep_if_cheaper(std::move(now), saving);
+      if (believed >= moved - saving) return;
+    }
+  }
+  Plan placed(Preferences by, std::vector<int> detours, Copies copies) {
+    Plan p{{}, std::move(by), best_.search, std::move(detours), std::move(copies)};
+    p.trial = place_nodes(g_, in_, propagation_, facts_, {&p.by, p.search, &spelled_, p.detours, p.copies});
+    return p;
+  }
+  // The best plan from now on, if it is cheaper by more than this and moves no more.
+  void keep_if_cheaper(Plan p, double saving) {
+    const double price = price_of(p.trial, in_.cost);
+    if (price >= price_ - saving || received_bytes(p.trial) > received_bytes(best_.trial)) return;
     price_ = price;
-    best_ = {std::move(t), by_, best_.search, std::move(detours), std::move(copies)};
-    return believed;
+    by_ = p.by;
+    best_ = std::move(p);
   }
 
   Plan& best_;
@@ -170,7 +188,7 @@ class Variations {
   const Propagation& propagation_;
   const NodeFacts& facts_;
   SpelledLayouts& spelled_;
-  Preferences by_;
+  Preferences by_;  // of the best plan, whose results lie where it has them
   double price_;
 };
 
@@ -212,6 +230,7 @@ static Partition best_of_trials(FlatGraph& g, const CompileInput& in, Propagatio
   if (goes_on && may_vary(*best, g, in)) {
     Variations variations(*best, g, in, propagation, facts, spelled);
     variations.take_detours();
+    variations.share_sums();
     variations.share_copies();
   }
   if (in.tells_runner_ups) {  // which takes a search more for whatever moves: of the best plan alone

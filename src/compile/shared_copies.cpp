@@ -52,19 +52,18 @@ std::vector<Shared> shared_values(const Trial& t, const FlatGraph& g, const Node
   return all;
 }
 
-// What such a copy is not cut along: all, or the axes of one dimension of some value.
-std::vector<SubAxisList> kinds_of(const std::vector<Shared>& all, const SubAxes& sub_axes) {
+}  // namespace
+
+std::vector<SubAxisList> sharing_axes(const SubAxes& sub_axes, const std::vector<SubAxisDims>& values) {
   SubAxisList every;
   for (int a = 0; a < std::ssize(sub_axes.axes); a++) every.push_back(a);
   std::vector<SubAxisList> kinds = {every};
-  for (const Shared& s : all)
-    for (const SubAxisList& list : to_sub_axes(sub_axes, *s.layout))
+  for (const SubAxisDims& dims : values)
+    for (const SubAxisList& list : dims)
       if (!list.empty() && kinds.size() < kMostKinds && std::ranges::find(kinds, list) == kinds.end())
         kinds.push_back(list);
   return kinds;
 }
-
-}  // namespace
 
 std::vector<Copies> shared_copies(const Trial& t, double worth, const FlatGraph& g, const NodeFacts& facts,
                                   StrategySearch& search) {
@@ -72,13 +71,17 @@ std::vector<Copies> shared_copies(const Trial& t, double worth, const FlatGraph&
   const SubAxes& sub_axes = layouts.sub_axes();
   const CostModel& model = search.reshards().model();
   const std::vector<Shared> all = shared_values(t, g, facts, layouts);
+  std::vector<SubAxisDims> places;
+  places.reserve(all.size());
+  for (const Shared& s : all) places.push_back(to_sub_axes(sub_axes, *s.layout));
   std::vector<Copies> found;
-  for (const SubAxisList& kind : kinds_of(all, sub_axes)) {
+  for (const SubAxisList& kind : sharing_axes(sub_axes, places)) {
     Copies copies(g.types.size(), nullptr);
     double saved =
         0;  // at most: what lies whole somewhere is there in any other way, for which a tile may be enough
-    for (const Shared& s : all) {
-      SubAxisDims dims = to_sub_axes(sub_axes, *s.layout);
+    for (std::size_t k = 0; k < all.size(); k++) {
+      const Shared& s = all[k];
+      SubAxisDims dims = places[k];
       for (SubAxisList& d : dims) d.erase_if([&](int a) { return kind.contains(a); });
       const Layout* const to = layouts.of(dims);
       const Type& type = at(g.types, s.value);

@@ -1,0 +1,103 @@
+// Sums of what several nodes leave as partial sums are combined once, where that is cheaper than combining each.
+#include <functional>
+
+#include "program_of.h"
+
+namespace shared_sums_test {
+
+namespace sa = shardarray;
+using program_test::bytes_received;
+using program_test::numbers;
+using sa::Array;
+using sa::none;
+using sa::P;
+using Arrays = std::vector<Array>;
+
+namespace {
+
+/// Of a parameter and one micro-batch [rows, 64].
+struct Case {
+  std::string name;
+  Array parameter;
+  std::function<Array(const Array&, const Array&)> gradient;
+};
+std::vector<Case> cases() {
+  const auto loss = [](const Array& w, const Array& x) {
+    return sa::mean(sa::square(sa::tanh(sa::matmul(x, w))));
+  };
+  const auto deep = [](const Array& w, const Array& x) {
+    return sa::sum(sa::sin(sa::matmul(sa::tanh(sa::matmul(x, w)), w)));
+  };
+  const auto rows = [](const Array& b, const Array& x) { return sa::sum(sa::tanh(x + b), 0); };
+  return {{"product", numbers({64, 64}, sa::float32, 3) * 0.01, sa::grad(loss)},
+          {"two products", numbers({64, 64}, sa::float32, 3) * 0.01, sa::grad(deep)},
+          {"rows", numbers({64}, sa::float32, 3) * 0.01, rows}};
+}
+/// How the gradients g(0), g(1), ... are added up.
+Array added(int how, int batches, const std::function<Array(int)>& g) {
+  Array sum = g(0);
+  for (int k = 1; k < batches; k++) {
+    if (how == 0) sum = sum + g(k);
+    else if (how == 1) sum = sum * 0.5 + g(k);
+    else if (how == 2) sum = g(k) - sum;
+    else sum = sum + g(k) * 0.25;
+  }
+  return sum;
+}
+
+}  // namespace
+
+// Micro-batches whose rows are cut, over some axes or all.
+TEST_CASE("shared sums: no more moves than where the program adds them up before it combines them") {
+  const std::vector<sa::Mesh> meshes = {sa::make_mesh({{"x", 8}}), sa::make_mesh({{"x", 4}, {"y", 2}})};
+  int checked = 0, worse = 0;
+  for (const sa::Mesh& mesh : meshes) {
+    const bool has_y = mesh.axis_names().size() > 1;
+    const sa::AxisNames axes = has_y ? sa::axes("x", "y") : sa::axes("x");
+    const sa::UnreducedAxes all_axes = has_y ? sa::unreduced("x", "y") : sa::unreduced("x");
+    for (const int batches : {1, 2, 4, 8})
+      for (const Case& c : cases())
+        for (const P& cut : {P(), P("x"), has_y ? P("y") : P(none, "x")})
+          for (const P& batch :
+               has_y ? std::vector<P>{P(none, "x"), P(none, axes)} : std::vector<P>{P(none, "x")})
+            for (int how = 0; how < 4; how++) {
+              if (c.parameter.ndim() == 1 && cut == P(none, "x")) continue;
+              CAPTURE(c.name);
+              CAPTURE(batches);
+              CAPTURE(how);
+              CAPTURE(cut);
+              CAPTURE(batch);
+              const sa::NamedSharding at(mesh, cut);
+              const Array w = sa::device_put(c.parameter, at),
+                          x = numbers({batches, 32, 64}, sa::float32, 7) * 0.1,
+                          here = sa::device_put(x, sa::NamedSharding(mesh, batch));
+              const auto step = [&](const Array& p, const Array& all) {
+                return p - added(how, batches, [&](int k) { return c.gradient(p, all[k]); });
+              };
+              // Each device has the parameter as a whole and a part of the rows, and makes one summand of all gradients.
+              const auto by_hand = [&](const Array& p, const Array& all) {
+                const Array whole = sa::with_sharding_constraint(p, sa::NamedSharding(mesh, P())),
+                            rows = sa::with_sharding_constraint(all, sa::NamedSharding(mesh, P(none, axes)));
+                const sa::NamedSharding parts(mesh, P(all_axes));
+                return p - added(how, batches, [&](int k) {
+                         return sa::with_sharding_constraint(c.gradient(whole, rows[k]), parts);
+                       });
+              };
+              const auto f = sa::jit(step, {.out_shardings = at});
+              const sa::Explanation plan = sa::explain(f, w, here);
+              CAPTURE(plan.to_string());
+              const std::int64_t bytes = bytes_received(plan),
+                                 hand = bytes_received(
+                                     sa::explain(sa::jit(by_hand, {.out_shardings = at}), w, here));
+              // What saves less than a sixteenth is not worth its memory, nor the price of a few transfers.
+              worse += bytes > hand + hand / 16 + 4096;
+              CHECK(bytes <= hand + hand / 2 + 4096);
+              CHECK(sa::allclose(f(w, here), step(c.parameter, x), {.rtol = 1e-4, .atol = 1e-4}));
+              checked++;
+            }
+  }
+  CHECK(worse * 50 <= checked);
+  MESSAGE("program x parameter x batch cases: " << checked << ", above a sixteenth more in " << worse);
+}
+
+}  // namespace shared_sums_test
