@@ -33,6 +33,13 @@ std::vector<Case> cases() {
           {"two products", numbers({64, 64}, sa::float32, 3) * 0.01, sa::grad(deep)},
           {"rows", numbers({64}, sa::float32, 3) * 0.01, rows}};
 }
+/// The same by a loop, which adds to zeros.
+Array looped(const Case& c, const Array& p, const Array& all) {
+  return sa::scan([&](const Array& sum,
+                      const Array& batch) { return std::pair(sum + c.gradient(p, batch), std::tuple<>()); },
+                  sa::zeros_like(p), all)
+      .first;
+}
 /// How the gradients g(0), g(1), ... are added up.
 Array added(int how, int batches, const std::function<Array(int)>& g) {
   Array sum = g(0);
@@ -98,6 +105,47 @@ TEST_CASE("shared sums: no more moves than where the program adds them up before
   }
   CHECK(worse * 50 <= checked);
   MESSAGE("program x parameter x batch cases: " << checked << ", above a sixteenth more in " << worse);
+}
+
+// What a loop reads in every run comes once, what it adds up is combined once.
+TEST_CASE(
+    "shared sums: a loop over micro-batches moves no more than its runs, written out and placed by hand") {
+  int checked = 0;
+  for (const sa::Mesh& mesh : {sa::make_mesh({{"x", 8}}), sa::make_mesh({{"x", 4}, {"y", 2}})}) {
+    const bool has_y = mesh.axis_names().size() > 1;
+    const sa::AxisNames axes = has_y ? sa::axes("x", "y") : sa::axes("x");
+    const sa::UnreducedAxes all_axes = has_y ? sa::unreduced("x", "y") : sa::unreduced("x");
+    for (const int batches : {1, 2, 5, 8})
+      for (const Case& c : cases())
+        for (const P& cut : {P(), P("x"), has_y ? P("y") : P(none, "x")}) {
+          if (c.parameter.ndim() == 1 && cut == P(none, "x")) continue;
+          CAPTURE(c.name);
+          CAPTURE(batches);
+          CAPTURE(cut);
+          const sa::NamedSharding at(mesh, cut);
+          const Array w = sa::device_put(c.parameter, at),
+                      x = numbers({batches, 32, 64}, sa::float32, 7) * 0.1,
+                      here = sa::device_put(x, sa::NamedSharding(mesh, P(none, axes)));
+          const auto step = [&](const Array& p, const Array& all) { return p - looped(c, p, all); };
+          const auto by_hand = [&](const Array& p, const Array& all) {
+            const Array whole = sa::with_sharding_constraint(p, sa::NamedSharding(mesh, P()));
+            return p - added(0, batches, [&](int k) {
+                     return sa::with_sharding_constraint(c.gradient(whole, all[k]),
+                                                         sa::NamedSharding(mesh, P(all_axes)));
+                   });
+          };
+          const auto f = sa::jit(step, {.out_shardings = at});
+          const sa::Explanation plan = sa::explain(f, w, here);
+          CAPTURE(plan.to_string());
+          const std::int64_t hand =
+              bytes_received(sa::explain(sa::jit(by_hand, {.out_shardings = at}), w, here));
+          CHECK(bytes_received(plan) <= hand + hand / 16 + 4096);
+          CHECK(sa::allclose(f(w, here), step(c.parameter, x), {.rtol = 1e-4, .atol = 1e-4}));
+          program_test::check_received(f, w, here);
+          checked++;
+        }
+  }
+  MESSAGE("program x parameter cases: " << checked);
 }
 
 }  // namespace shared_sums_test

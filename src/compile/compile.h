@@ -28,6 +28,7 @@ struct CompileInput {
   /// Of one run of an iteration: no result is simply an input, and moving one to where the next run reads it counts as not asked
   /// for (policy::strict).
   bool is_run = false;
+  bool is_draft = false;          ///< it will be compared with others that are placed in as few trials
   bool is_explained = false;      ///< it will not run: transfers between layouts have no pieces
   bool tells_runner_ups = false;  ///< PlacedValue::note of what moves something names the next best way
   /// Of a program that a step calls, by result: the donated input whose buffers it may take, and no other one's. -1: none; empty: any.

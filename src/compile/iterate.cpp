@@ -9,7 +9,10 @@
 #include "base/sizes.h"
 #include "compile/in_place.h"
 #include "compile/linearities.h"
+#include "compile/reshards.h"
+#include "compile/shared_copies.h"
 #include "graph/iteration.h"
+#include "layout/tiles.h"
 
 namespace shardarray {
 
@@ -74,9 +77,16 @@ class BodyRun {
       if (over[k]) write_over(r, k, it_.constants + k);
     return r;
   }
-  Partition partitioned(const std::vector<const Layout*>& layouts, bool closed) const {
+  Partition partitioned(const std::vector<const Layout*>& layouts, bool closed, bool is_draft = false) const {
     CompileInput one = input(layouts, closed);
+    one.is_draft = is_draft;
     return partition(one.graph, one);
+  }
+  // Else it runs as the program says.
+  bool may_choose() const {
+    return std::ranges::all_of(body_.nodes, [](const FlatNode& n) {
+      return n.modes->policy == Policy::auto_ && n.op->trait != Trait::asked;
+    });
   }
 
  private:
@@ -158,6 +168,71 @@ void keep_partial(const BodyRun& run, const Iteration& it, const std::vector<boo
   }
 }
 
+// Constants that are less cut, and carries that are partial sums, over the axes of `kind`.
+std::vector<const Layout*> moved_once(const SubAxes& sub_axes, const SubAxisList& kind, const Iteration& it,
+                                      bool constants, const std::vector<bool>& carries,
+                                      std::vector<const Layout*> inputs) {
+  for (std::size_t k = 0; k < it.first_element(); k++) {
+    const Layout*& l = inputs[k];
+    const bool is_carry = k >= it.constants;
+    if (!sub_axes.can_express(*l) || !(is_carry ? carries[k - it.constants] : constants)) continue;
+    SubAxisDims dims = to_sub_axes(sub_axes, *l);
+    for (SubAxisList& d : dims) d.erase_if([&](int a) { return kind.contains(a); });
+    l = is_carry ? to_layout(sub_axes, dims, kind, Reducer::sum) : to_layout(sub_axes, dims);
+  }
+  return inputs;
+}
+
+// What moves in every run may move once: constants before the first one, as copies, and sums that carries add up behind the last. Copies stay
+// for long: they have to save a sixteenth of what moves.
+void move_once(const BodyRun& run, const FlatNode& n, const Iteration& it,
+               std::span<const Layout* const> given, const std::vector<bool>& zeros, const CompileInput& in,
+               std::vector<const Layout*>& inputs) {
+  if (it.length < 2 || !run.may_choose()) return;
+  const Partition now = run.partitioned(inputs, true, true);
+  if (now.transfers.empty()) return;
+  Reshards reshards(in.cost);
+  const auto runs = static_cast<double>(it.length);
+  const auto price = [&](const Partition& one, const std::vector<const Layout*>& where) {
+    double all = runs * one.price;
+    std::int64_t held = 0;
+    for (std::size_t k = 0; k < it.first_element(); k++) {
+      const bool is_carry = k >= it.constants;
+      const Type& type = n.in_types[k];
+      const Layout* const from = is_carry || !given[k] ? where[k] : whole_sums(given[k]);
+      all += reshards.cost(from, whole_sums(where[k]), type).all();
+      const std::int64_t bytes =
+          tile_bytes(*where[k], type.shape, static_cast<std::int64_t>(itemsize(type.dtype)));
+      held = add_sizes(held, is_carry ? add_sizes(bytes, bytes) : bytes);
+    }
+    return all + in.cost.peak(held);
+  };
+  double least = price(now, inputs);
+  const SubAxes sub_axes = SubAxes::of(in.order, inputs);
+  std::vector<SubAxisDims> places;
+  for (const Layout* l : inputs)
+    if (sub_axes.can_express(*l)) places.push_back(to_sub_axes(sub_axes, *l));
+  const std::vector<bool> none(it.carries);
+  std::vector<std::vector<const Layout*>> tried{inputs};
+  std::size_t best = 0;
+  for (const SubAxisList& kind : sharing_axes(sub_axes, places))
+    for (const auto& [constants, carries] : {std::pair(true, &zeros), {false, &zeros}, {true, &none}}) {
+      std::vector<const Layout*> other = moved_once(sub_axes, kind, it, constants, *carries, inputs);
+      if (std::ranges::find(tried, other) != tried.end()) continue;
+      tried.push_back(std::move(other));
+      const Partition p = run.partitioned(tried.back(), true, true);
+      const double all = price(p, tried.back());
+      if (all >= least || !keeps_carries(p, it, tried.back())) continue;
+      least = all;
+      best = tried.size() - 1;
+    }
+  if (best == 0) return;
+  const Partition as_is = run.partitioned(inputs, true), once = run.partitioned(tried[best], true);
+  const double worth = runs * static_cast<double>(transferred_bytes(as_is)) / 16;
+  if (price(once, tried[best]) < price(as_is, inputs) - worth && keeps_carries(once, it, tried[best]))
+    inputs = std::move(tried[best]);
+}
+
 PlacedIteration placed(const FlatNode& n, std::span<const Layout* const> given,
                        const std::vector<bool>& zeros, const CompileInput& in) {
   const Iteration it = Iteration::of(*n.attrs);
@@ -175,6 +250,9 @@ PlacedIteration placed(const FlatNode& n, std::span<const Layout* const> given,
     for (std::size_t k = 0; k < it.carries; k++)
       if (const Layout* const l = given[it.constants + k]; l && !l->unreduced().empty()) may_be[k] = true;
     keep_partial(run, it, may_be, inputs);
+    move_once(run, n, it, given, zeros, in, inputs);
+  } else {
+    move_once(run, n, it, given, {}, in, inputs);
   }
   PlacedIteration r;
   const auto compiled = std::make_shared<const Compiled>(compile(run.input(inputs, true)));

@@ -18,7 +18,7 @@ namespace shardarray {
 
 namespace {
 
-constexpr int kMostTrials = 3;  // of one kind of search; later ones hardly ever find more
+constexpr int kMostTrials = 3, kMostOfDraft = 1;  // of one kind of search; later ones hardly ever find more
 constexpr std::size_t kMostDecided = 64, kMostDetours = 24,
                       kMostPlaces = 8;     // of programs that are planned soon
 constexpr double kWorthMemory = 1.0 / 16;  // of the price of what a plan moves
@@ -203,11 +203,12 @@ static Partition best_of_trials(FlatGraph& g, const CompileInput& in, Propagatio
   std::list<Tried> tried;
   std::optional<Plan> best;
   bool goes_on = true;
+  const int most = in.is_draft ? kMostOfDraft : kMostTrials;
   for (const Freedom freedom : {Freedom::none, Freedom::roaming, Freedom::sharing}) {
     StrategySearch* const other = searches.empty() ? nullptr : &searches.front();
     StrategySearch& search = searches.emplace_back(layouts, reshards, freedom, other);
     Preferences renewed = propagation.preferences;
-    for (int k = 0; k < kMostTrials && goes_on; k++) {
+    for (int k = 0; k < most && goes_on; k++) {
       const auto known = std::ranges::find_if(
           tried, [&](const Tried& t) { return t.by == renewed && search.decides_as(*t.search); });
       if (known != tried.end()) {  // the same plan again
