@@ -42,9 +42,6 @@ class Partitioner {
         values_(p_, in, search_.reshards()) {
     p_.of_value.assign(g.types.size(), -1);
     p_.forwards = !in.is_run;
-    asked_.assign(g.types.size(), false);
-    needed_.resize(g.types.size());
-    moved_.resize(g.nodes.size());
   }
 
   Trial run() {
@@ -54,8 +51,7 @@ class Partitioner {
     g_.nodes.reserve(g_.nodes.size() + 2 * static_cast<std::size_t>(scans));  // references stay
     for (int i = 0; i < static_cast<int>(given); i++) visit(i);
     p_.of_value.resize(g_.types.size(), -1);
-    for (std::size_t k = 0; k < g_.outputs.size(); k++)
-      p_.outputs.push_back(output(g_.outputs[k], preferences_.outputs[k]));
+    for (std::size_t k = 0; k < g_.outputs.size(); k++) p_.outputs.push_back(output(k));
     p_ = used_steps(std::move(p_), g_);
     if (compose_boxes(p_, g_)) p_ = used_steps(std::move(p_), g_);
     Trial t{std::move(p_),    g_.take_tail(given, given_values), work_, {}, std::move(movers_),
@@ -448,7 +444,9 @@ class Partitioner {
     return fmt::format("operand {} of {} is needed as {}", k, n.op->name, how_.spelled->of(needed));
   }
 
-  int output(int v, const Layout* asked) {
+  int output(std::size_t k) {
+    const int v = g_.outputs[k];
+    const Layout* const asked = preferences_.outputs[k];
     const FlatNode& source = at(g_.nodes, at(g_.producer, v));
     const FlatNode by{nullptr, nullptr, {}, 0, {}, {}, Where(source.where), source.modes};
     const int part = results_.contains(v) ? results_.at(v) : at(p_.of_value, v);
@@ -461,10 +459,12 @@ class Partitioner {
       to = std::ranges::all_of(wanted, std::ranges::empty) ? whole_sums(now) : layouts_.of(wanted);
     }
     const auto reason = [&]() -> std::string {
+      const bool is_placed = k < in_.outputs.size() && in_.outputs[k];
       return is_partial   ? fmt::format("partial sums over {} leave {}", how_.spelled->summed(now),
                                       in_.is_run ? "a step" : "the program")
              : in_.is_run ? "the next step needs what is carried where this one found it"
-                          : "asked for as a result";
+             : is_placed  ? "asked for as a result"
+                          : "nobody placed this result: it lies where it was first";
     };
     return require(v, to, {reason, by, line_of(by), !in_.is_run || !now || at(asked_, v)});
   }
@@ -477,11 +477,11 @@ class Partitioner {
   std::unordered_map<StateKey, RunnerUp, StateHash> runner_ups_;
   const std::vector<Rule>& rules_;
   const Preferences& preferences_;
-  std::vector<bool> asked_;                         // by value: moving it is what the program asks for
-  std::vector<std::vector<const Layout*>> needed_;  // by value: the layouts that users asked for
-  double work_ = 0;                                 // price of what is computed
+  std::vector<bool> asked_ = std::vector<bool>(g_.types.size());     // by value: the program asks to move it
+  std::vector<std::vector<const Layout*>> needed_{g_.types.size()};  // by value: where users need it
+  double work_ = 0;                                                  // price of what is computed
   std::vector<int> movers_, others_;  // nodes that had a choice: something moves for them, or nothing
-  std::vector<double> moved_;         // by node
+  std::vector<double> moved_ = std::vector<double>(g_.nodes.size());  // by node
   Partition p_;
   const NodeFacts& facts_;
   SubAxisLayouts& layouts_;

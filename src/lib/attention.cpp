@@ -209,6 +209,12 @@ Array attend(const Attention& a, const Array& query, const KeySide& all) {
          expand_dims(primitive::with_slope_of(one, line.weights), -1);
 }
 
+// As many scores whatever the queries are: with few of them, as where one token is made, all keys are one block, wherever they lie.
+std::int64_t keys_of_a_block(std::int64_t size, std::int64_t queries) {
+  if (queries >= size) return size;
+  return mul_sizes(size, size) / std::max<std::int64_t>(queries, 1);
+}
+
 void check_options(const AttentionOptions& o, const AttentionSizes& n) {
   auto need_type = [](const char* what, const Array& x, bool right, const char* wanted) {
     if (!right)
@@ -278,7 +284,7 @@ Array dot_product_attention(const Array& query, const Array& key, const Array& v
     refuse_attention(fmt::format("keys {}", to_string(k)),
                      "Weights are shared out among one key at least. Give it.");
   check_options(o, n);
-  n.block = std::min(o.block_size, n.s);
+  n.block = std::min(keys_of_a_block(o.block_size, n.t), n.s);
   n.blocks = ceil_div(n.s, n.block);
   const DType result = promote_types(promote_types(q.dtype, k.dtype), v.dtype);
   const Attention a{n, promote_types(result, float32), o,

@@ -21,14 +21,16 @@ struct AttentionOptions {
   Array key_value_seq_lengths = {};  ///< integers [batch] (a scalar without a batch): how many keys count
   /// How many positions before and behind its own a query sees.
   std::optional<std::pair<std::int64_t, std::int64_t>> local_window_size = std::nullopt;
-  std::int64_t block_size = 256;  ///< keys that are looked at together
-  Dropout dropout = {0, false};   ///< of the weights; wants a key
-  Array dropout_keys = {};        ///< [heads, 2]: a key for each head
+  /// Keys that are looked at together; of fewer queries than that so many more, as long as the scores of a head are block_size^2.
+  std::int64_t block_size = 256;
+  Dropout dropout = {0, false};  ///< of the weights; wants a key
+  Array dropout_keys = {};       ///< [heads, 2]: a key for each head
 };
 /// softmax(query key^T * scale + bias) value of every head: queries [batch, T, heads, size], keys and values [batch, S, groups, size],
 /// all with or without the batch; values may have a size of their own. groups divides heads: each key serves heads / groups queries
 /// that lie side by side. Of the promoted dtype, computed in float32 (float64 of float64). Its memory grows with T + S times
-/// block_size, its derivative's too: every block is computed again there. Throws DTypeError unless all three are floating, and for
+/// block_size, its derivative's too: every block is computed again there. Keys that are cut along S stay where they are if they are one
+/// block, else each block is brought to all: with a large block_size scores are partial, at most three small sums move. Throws DTypeError unless all three are floating, and for
 /// masks and lengths of other dtypes, ShapeError where shapes do not fit or there is no key. Sources: jax.nn.dot_product_attention for
 /// names and values; T. Dao et al. (2022).
 [[nodiscard]] SHARDARRAY_API Array dot_product_attention(const Array& query, const Array& key,
@@ -81,7 +83,7 @@ struct MultiheadAttentionCall {
   Array key = {};   ///< for dropout
   std::optional<bool> inference = std::nullopt;
   bool is_causal = false;         ///< a key counts for queries of its position and behind
-  std::int64_t block_size = 256;  ///< keys that are looked at together
+  std::int64_t block_size = 256;  ///< as in AttentionOptions
 };
 /// Projections of queries, keys and values to heads, attention of each, and a projection of all heads. Source: A. Vaswani et al.
 /// (2017).
