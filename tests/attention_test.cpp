@@ -378,7 +378,7 @@ TEST_CASE("attention: what is refused") {
         "floating, the "
         "offset an integer. Convert them with astype().");
   CHECK(message_of<sa::ShapeError>([&] { nn::KeyValueCache::init(-1, 1, 1, 1); }) ==
-        "nn::KeyValueCache: -1 positions of 1 groups of 1 and 1. Sizes are at least 0. Correct them.");
+        "nn::KeyValueCache: -1 positions of 1 group of 1 and 1. Sizes are at least 0. Correct them.");
   CHECK(message_of<sa::ShapeError>([&] { nn::KeyValueCache::init(3, 2, 3, 3).attend(q, q, q); }) ==
         "nn::KeyValueCache: queries f32[4,2,3], keys f32[4,2,3], values f32[4,2,3] for a cache of f32[3,2,3] "
         "and "

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/count_text.h"
 #include "base/duration_text.h"
 #include "base/env.h"
 #include "base/quoted.h"
@@ -211,6 +212,17 @@ TEST_CASE("durations: three digits in the unit in which it is 1 or more") {
                                                                                  {1234, "1234 s"},
                                                                                  {123456.7, "123457 s"}})
     CHECK(duration_text(seconds) == text);
+}
+
+TEST_CASE("counts: one has no plural") {
+  CHECK(count_text(1, "entry") == "1 entry");
+  CHECK(count_text(0, "entry") == "0 entries");
+  CHECK(count_text(std::size_t{3}, "axis name") == "3 axis names");
+  CHECK(count_text(2, "axis") == "2 axes");
+  CHECK(count_text(2, "process") == "2 processes");
+  CHECK(count_text(-2, "key") == "-2 keys");
+  CHECK(count_text(5, "leaf", "leaves") == "5 leaves");
+  CHECK(count_text(1U, "index", "indices") == "1 index");
 }
 
 TEST_CASE("quoted: a literal of any text") {

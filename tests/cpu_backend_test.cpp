@@ -309,7 +309,7 @@ TEST_CASE("backend: memory per device") {
   CHECK(cpu->memory_stats(2).in_use == 0);
   CHECK(cpu->memory_stats(2).high_water == 1000);
   CHECK(contains(message_of<DeviceError>([&] { (void)cpu->allocate(3, 1); }),
-                 "backend: there is no device cpu:3. There are 3 devices"));
+                 "backend: there is no device cpu:3. The platform has 3 devices"));
 }
 
 TEST_CASE("programs: steps that reuse memory run in order on any number of workers") {

@@ -149,7 +149,7 @@ TEST_CASE(
   says("", "3 of cpu, 3 of the CPU");
   says("SHARDARRAY_PLATFORM=cuda", "2 of cuda, 3 of the CPU");
   const std::string late = text_on_fake("cuda process: CPU devices are numbered late", with_driver());
-  CHECK_MESSAGE(late.find("late: set_cpu_device_count: 1 devices asked for, but arrays go to a GPU already. "
+  CHECK_MESSAGE(late.find("late: set_cpu_device_count: 1 device asked for, but arrays go to a GPU already. "
                           "The call says that they go to the CPU, before the first use of a device. Call it "
                           "first in main, or name the platform in SHARDARRAY_PLATFORM.\n") != late.npos,
                 late);

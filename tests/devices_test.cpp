@@ -265,8 +265,8 @@ TEST_CASE("devices: lists, counts and their errors") {
                  "devices: the platform 'tpu' is unknown. This process has"));
   CHECK_NOTHROW(set_cpu_device_count(n));
   CHECK(contains(message_of<DeviceError>([&] { set_cpu_device_count(n + 1); }),
-                 "set_cpu_device_count: " + std::to_string(n + 1) + " devices asked for, but " +
-                     std::to_string(n) + " are in use already."));
+                 "set_cpu_device_count: " + std::to_string(n + 1) +
+                     " devices asked for, but the process uses " + std::to_string(n) + " already."));
   for (int bad : {0, -2, 100'000}) {
     CHECK(contains(message_of<DeviceError>([&] { set_cpu_device_count(bad); }),
                    "the number is " + std::to_string(bad)));

@@ -439,7 +439,7 @@ TEST_CASE("elementwise: what overflows on the way has its slope and its digits")
 TEST_CASE("elementwise: messages") {
   const Array x = sa::ones({2, 3}), i = sa::array({1, 2}), b = sa::array({true, false});
   CHECK(message_of<sa::ShapeError>([&] { static_cast<void>(sa::select({x > 0}, {})); }) ==
-        "select: 1 conditions, 0 choices. Every condition has its choice, and there is one at least. Give as "
+        "select: 1 condition, 0 choices. Every condition has its choice, and there is one at least. Give as "
         "many of both.");
   CHECK(message_of<sa::ShapeError>([&] { static_cast<void>(sa::glu(x)); }) ==
         "glu: axis -1 of shape [2,3] has size 3. One half gates the other: the size is even. Choose another "

@@ -350,7 +350,7 @@ TEST_CASE("fft: messages") {
   CHECK_SAYS(fourier::rfft(z), "fft::rfft: the operand is c64[4,6]. It takes real numbers. Cast with astype.",
              sa::DTypeError);
   CHECK_SAYS(fourier::fftn(x, {.s = sa::Shape{4}, .axes = sa::Shape{0, 1}}),
-             "fft::fftn: 1 lengths for 2 axes. There is one for each. Name the axes.", sa::ShapeError);
+             "fft::fftn: 1 length for 2 axes. There is one for each. Name the axes.", sa::ShapeError);
   CHECK_SAYS(fourier::fftn(x, {.axes = sa::Shape{1, -1}}),
              "fft::fftn: axes [1,-1] name dimension 1 twice. Every axis may stand once. Remove one.",
              sa::ShapeError);

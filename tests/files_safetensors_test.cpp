@@ -118,7 +118,7 @@ TEST_CASE("files: forged safetensors headers are refused before they take memory
   CHECK(said_of_bytes("") ==
         "holds 0 bytes. A safetensors file begins with 8 bytes of a length. Fetch the file again.");
   CHECK(said_of_bytes(number(1, 8)) ==
-        "has a header of 1 bytes in a file of 8. The header lies in the file, and has at most 100 MB. Fetch "
+        "has a header of 1 byte in a file of 8. The header lies in the file, and has at most 100 MB. Fetch "
         "the "
         "file again.");
   for (const std::uint64_t length : {std::uint64_t{1} << 63, ~std::uint64_t{0}, std::uint64_t{100'000'001}})

@@ -80,7 +80,7 @@ TEST_CASE("host_view: messages") {
         "array "
         "(std::uint16_t for the bits of 16-bit floats), or cast with astype.");
   CHECK(message_of<ShapeError>([&] { static_cast<void>(host_view<float, 1>(x)); }) ==
-        "host_view: f32[2,3] is seen as one of 1 dimensions. A view has the dimensions of its array. Name as "
+        "host_view: f32[2,3] is seen as one of 1 dimension. A view has the dimensions of its array. Name as "
         "many, "
         "or reshape the array.");
   CHECK(message_of<ShapeError>([&] { static_cast<void>(host_view<float, 2>(x).at(0, 3)); }) ==

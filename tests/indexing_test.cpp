@@ -400,7 +400,7 @@ TEST_CASE("indexing: messages") {
       [&] {
         (void)sa::zeros({0, 3})[array({0})];
       },
-      "index: f32[0,3] has no elements along axis 0, and there are 1 indices.");
+      "index: f32[0,3] has no elements along axis 0 for 1 index.");
   says([&] { (void)y.at(array({0})).set(2.5); },
        "at.set: f32[] in an array i32[3,4]. Fractions would be lost");
   says(
@@ -440,7 +440,7 @@ TEST_CASE("indexing: messages") {
       [&] {
         (void)sa::ravel_multi_index({array({1})}, {2, 3});
       },
-      "ravel_multi_index: 1 positions in shape [2,3]. There is one for each dimension. Give as many.");
+      "ravel_multi_index: 1 position in shape [2,3]. There is one for each dimension. Give as many.");
   says([&] { (void)sa::put_along_axis(y, array({0}), 1, 0); },
        "put_along_axis: an index i32[1] of i32[3,4]. Both have one rank. Use x.at(index) for one index "
        "of all "
@@ -451,7 +451,7 @@ TEST_CASE("indexing: messages") {
       [&] {
         (void)sa::dynamic_slice(x, {0, 0}, {2});
       },
-      "dynamic_slice: 2 starts and 1 sizes for shape [5]. There is one of each for a dimension. Give as "
+      "dynamic_slice: 2 starts and 1 size for shape [5]. There is one of each for a dimension. Give as "
       "many.");
   says([&] { (void)sa::dynamic_slice(x, {0}, {6}); },
        "dynamic_slice: a part of size 6 of a dimension of size 5. It is no larger. Give a smaller size.");

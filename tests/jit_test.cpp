@@ -148,7 +148,7 @@ TEST_CASE("jit: bounded cache, static_args, check") {
         "Remove 1 from static_args, or pass a number.");
   const auto beyond = sa::jit([](Array x) { return x; }, {.static_args = {1}});
   CHECK(error<sa::TreeError>([&] { beyond(Array(1.0)); }) ==
-        "jit: static_args names argument 1, the call has 1 arguments. Positions count from 0. Correct "
+        "jit: static_args names argument 1, the call has 1 argument. Positions count from 0. Correct "
         "static_args.");
 
   double rate = 1;
@@ -390,7 +390,7 @@ TEST_CASE("trees with values") {
   CHECK(moved.steps.item<int>() == 3);
   updates.layers.pop_back();
   CHECK(error<sa::TreeError>([&] { sa::apply_updates(m, updates); }) ==
-        "apply_updates: tree 1 has 1 entries at `layers`, the first tree has 2. All trees must have the same "
+        "apply_updates: tree 1 has 1 entry at `layers`, the first tree has 2. All trees must have the same "
         "sizes and "
         "keys. Make one from the other, with tree_map() or with_leaves().");
   sa::eval(moved, m);

@@ -173,16 +173,15 @@ TEST_CASE("nn: what convolutional and pooling layers refuse") {
         "Correct them.");
   CHECK(
       made(3, 4, {}) ==
-      "nn::Conv1d: kernel_size []. There is one number for each of 1 spatial dimensions, or one for all. Add "
+      "nn::Conv1d: kernel_size []. There is one number for each of 1 spatial dimension, or one for all. Add "
       "numbers.");
   CHECK(made(3, 4, {3}, {.dtype = sa::int32}) ==
         "nn::Conv1d: dtype int32. Weights are real floats. Use float32.");
-  CHECK(
-      said([&] {
-        return nn::Conv1d::init(3, 4, {3}, key)(sa::ones({2, 3, 8}));
-      }) ==
-      "nn::Conv1d: x is f32[2,3,8]. A layer takes one example of rank 2: channels and 1 spatial dimensions. "
-      "Batch with vmap(model)(x).");
+  CHECK(said([&] {
+          return nn::Conv1d::init(3, 4, {3}, key)(sa::ones({2, 3, 8}));
+        }) ==
+        "nn::Conv1d: x is f32[2,3,8]. A layer takes one example of rank 2: channels and 1 spatial dimension. "
+        "Batch with vmap(model)(x).");
   CHECK(
       said([&] {
         return nn::ConvTranspose1d::init(3, 4, {3}, key, {.stride = {2}, .output_padding = {2}});
@@ -212,13 +211,13 @@ TEST_CASE("nn: what convolutional and pooling layers refuse") {
       "dimensions. Batch with vmap(model)(x).");
   CHECK(said([&] { return nn::AdaptiveMaxPool1d{{9}}(x); }) ==
         "nn::AdaptiveMaxPool1d: x is f32[3,8], the target [9]. There is a target size for each of 1 spatial "
-        "dimensions, or one for all, from 1 to its own. Correct target_shape.");
+        "dimension, or one for all, from 1 to its own. Correct target_shape.");
   CHECK(
       said([&] {
         return nn::AdaptiveAvgPool1d{{2, 2}}(x);
       }) ==
       "nn::AdaptiveAvgPool1d: x is f32[3,8], the target [2,2]. There is a target size for each of 1 spatial "
-      "dimensions, or one for all, from 1 to its own. Correct target_shape.");
+      "dimension, or one for all, from 1 to its own. Correct target_shape.");
 }
 
 TEST_CASE("nn: a layer whose channels are cut adds up what devices have") {
@@ -299,13 +298,13 @@ TEST_CASE("nn: fields that no init has checked are refused where they are used")
                                   {.padding = "SAME", .padding_mode = nn::PaddingMode::circular}));
   turned.output_padding = {};
   CHECK(message_of<sa::ShapeError>([&] { (void)turned(x); }) ==
-        "nn::ConvTranspose1d: output_padding [] of 1 spatial dimensions. It has a number for each. Correct "
+        "nn::ConvTranspose1d: output_padding [] of 1 spatial dimension. It has a number for each. Correct "
         "it.");
   auto zero = nn::Conv1d::init(2, 2, {3}, key);
   zero.groups = 0;
   CHECK(message_of<sa::ShapeError>([&] { (void)zero(x); }) ==
         "nn::Conv1d: stride [1], dilation [1], kernel_size [3] and 0 groups of a layer of 1 spatial "
-        "dimensions. "
+        "dimension. "
         "Lists have a number for each, and strides, dilations and groups are at least 1. Correct them.");
 
   auto heads = nn::MultiheadAttention::init(2, 6, key);

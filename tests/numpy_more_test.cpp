@@ -224,7 +224,7 @@ TEST_CASE("samples: phases, windows, histograms, products of vectors are JAX's, 
              sa::ShapeError);
   CHECK_SAYS(
       sa::histogramdd(M(), {edges}),
-      "histogramdd: points f32[3,4] and edges of 1 dimensions. A row is a point, and every column has edges. "
+      "histogramdd: points f32[3,4] and edges of 1 dimension. A row is a point, and every column has edges. "
       "Give as many.",
       sa::ShapeError);
   CHECK_SAYS(
@@ -354,7 +354,7 @@ TEST_CASE("apply: vectors along an axis, functions by conditions") {
              1e-6);
   CHECK(values(sa::piecewise(P(), {P() > 1}, 5)) == Values{5, 0, 0, 5});
   CHECK_SAYS(sa::piecewise(P(), {P() > 1, P() > 2}, 5),
-             "piecewise: 1 functions for 2 conditions. There are as many, or one more for what is left. Give "
+             "piecewise: 1 function for 2 conditions. There are as many, or one more for what is left. Give "
              "as many.",
              sa::ShapeError);
   CHECK(sa::apply_along_axis(sa::sum, 1, M()).shape() == Shape{3});

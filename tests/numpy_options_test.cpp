@@ -331,7 +331,7 @@ TEST_CASE("options: rounding, padding and sorting as lax does it") {
              "remove elements.",
              sa::ShapeError);
   CHECK_SAYS(sa::pad_general(X(), {{0, 0, 0}}),
-             "pad_general: 1 widths for f32[3,4]. Every dimension has three. Give as many.", sa::ShapeError);
+             "pad_general: 1 width for f32[3,4]. Every dimension has three. Give as many.", sa::ShapeError);
   r = sa::sort({K1(), K2(), V()});
   add(r, sa::sort({K1(), K2(), V()}, {.num_keys = 2}));
   add(r, sa::sort({V(), K1()}));

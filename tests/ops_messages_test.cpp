@@ -208,7 +208,7 @@ TEST_CASE("messages: rearranging") {
   CHECK(message<ShapeError>([&] {
           pad(x, {{1, 1}});
         }) ==
-        "pad: 1 pairs of widths for shape [2,3]. Every dimension needs one pair. Use {0, 0} for dimensions "
+        "pad: 1 pair of widths for shape [2,3]. Every dimension needs one pair. Use {0, 0} for dimensions "
         "that stay.");
   CHECK(message<ShapeError>([&] { pad(x, -1); }) ==
         "pad: widths -1 and -1. They are not negative. Use a slice to remove elements.");
@@ -253,7 +253,7 @@ TEST_CASE("messages: products") {
   CHECK(message<ShapeError>([&] { tensordot(x, y, 3); }) ==
         "tensordot: 3 axes of f32[4,3] and f32[4,2]. Both operands must have that many. Give fewer.");
   CHECK(message<ShapeError>([&] { einsum("ij,ik->jk", x); }) ==
-        "einsum: \"ij,ik->jk\": 2 terms for 1 operands. Every operand needs one. Separate terms by commas.");
+        "einsum: \"ij,ik->jk\": 2 terms for 1 operand. Every operand needs one. Separate terms by commas.");
   CHECK(message<ShapeError>([&] { einsum("i.j->j", x); }) ==
         "einsum: \"i.j->j\": '.' is no letter. A dimension is one letter, \"...\" stands for leading ones. "
         "Change the text.");

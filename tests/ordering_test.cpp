@@ -243,7 +243,7 @@ TEST_CASE("ordering: messages") {
   CHECK_SAYS(sa::bincount(i, x, 3),
              "bincount: weights f32[2,3] of i32[3]. Every element has one. Broadcast them.", ShapeError);
   CHECK_SAYS(sa::histogram(x, sa::zeros({1})),
-             "histogram: 1 edges. A bin has two. Give the edges, or a number of bins.", ShapeError);
+             "histogram: 1 edge. A bin has two. Give the edges, or a number of bins.", ShapeError);
   CHECK_SAYS(sa::histogram(x, 0), "histogram: 0 bins. There is at least one. Give how many there are.",
              ShapeError);
   CHECK_SAYS(sa::histogram(x, 3, {{1.0, 0.0}}), "histogram: the range from 1 to 0. It rises. Change both.",
@@ -264,11 +264,10 @@ TEST_CASE("ordering: messages") {
       sa::take_along_axis(x, i, 0),
       "take_along_axis: an index i32[3] of f32[2,3]. Both have one rank. Use take for one index of all rows.",
       ShapeError);
-  CHECK_SAYS(
-      sa::take_along_axis(sa::zeros({0, 3}), sa::zeros({1, 3}, sa::int32), 0),
-      "take_along_axis: f32[0,3] has no elements along axis 0, and there are 3 indices. An index needs an "
-      "element. Check the size first.",
-      ShapeError);
+  CHECK_SAYS(sa::take_along_axis(sa::zeros({0, 3}), sa::zeros({1, 3}, sa::int32), 0),
+             "take_along_axis: f32[0,3] has no elements along axis 0 for 3 indices. An index needs an "
+             "element. Check the size first.",
+             ShapeError);
   CHECK_SAYS(sa::segment_sum(v, v, 2),
              "segment_sum: the operand is f32[3]. Segments are integers. Cast with astype.", DTypeError);
   CHECK_SAYS(sa::segment_max(x, i, 2),

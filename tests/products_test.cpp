@@ -232,7 +232,7 @@ TEST_CASE("products: messages") {
              "matrix_power: the operand is f32[2,3]. A power is one of square matrices. Check the last two "
              "dimensions.",
              ShapeError);
-  CHECK_SAYS(sa::multi_dot({x}), "multi_dot: 1 arrays. A chain has two at least. Give more.", ShapeError);
+  CHECK_SAYS(sa::multi_dot({x}), "multi_dot: 1 array. A chain has two at least. Give more.", ShapeError);
   CHECK_SAYS(
       sa::multi_dot({x, v, v}),
       "multi_dot: operand 1 is f32[3]. They are matrices; the first and the last may be vectors. Use matmul "

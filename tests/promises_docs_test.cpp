@@ -249,7 +249,7 @@ TEST_CASE("promises: messages of options that do not fit") {
   const auto same = [](const Array& x) { return x; };
   const Array x = floats({1, 2});
   CHECK_SAYS(sa::jit(same, {.donate_args = {1}})(x),
-             "jit: donate_args names argument 1, the call has 1 arguments. Positions count from 0. "
+             "jit: donate_args names argument 1, the call has 1 argument. Positions count from 0. "
              "Correct donate_args.",
              sa::TreeError);
   CHECK_SAYS(sa::vmap(same, {.axis_size = -2})(x),
@@ -317,7 +317,7 @@ TEST_CASE("promises: edges as JAX and optax 2026 have them") {
   CHECK(same(values(sa::var(floats({1, 2}), {}, 1)), {0.5}));
   for (const sa::TakeMode mode : {sa::TakeMode::fill, sa::TakeMode::clip})
     CHECK_SAYS(sa::take(nothing(), integers({0, 1}), 0, mode),
-               "take: f32[0] has no elements along axis 0, and there are 2 indices. An index needs an "
+               "take: f32[0] has no elements along axis 0 for 2 indices. An index needs an "
                "element. Check the size first.",
                sa::ShapeError);
   CHECK(sa::take(sa::zeros({0, 3}), integers({}), 0).shape() == Shape{0, 3});

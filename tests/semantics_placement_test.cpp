@@ -357,7 +357,7 @@ TEST_CASE("placement: devices that do not exist are named at once") {
   const Array x = numbers({8});
   const sa::Device none_such{99};
   const std::string rest =
-      ": there is no device cpu:99. There are 8 devices, numbered from 0. Use one of devices().";
+      ": there is no device cpu:99. The platform has 8 devices, numbered from 0. Use one of devices().";
   CHECK(message<sa::DeviceError>([&] { sa::device_put(x, none_such); }) == "device_put" + rest);
   CHECK(message<sa::DeviceError>([&] { sa::filter_shard(x, none_such); }) == "filter_shard" + rest);
   const auto in_jit = sa::jit([&](Array v) { return sa::filter_shard(v, none_such); });

@@ -210,14 +210,14 @@ TEST_CASE("sharding: meshes") {
   CHECK(m.shape() == std::vector<std::pair<std::string, std::int64_t>>{{"x", 2}, {"y", 2}});
   CHECK_SAYS(
       make_mesh({{"x", 4}, {"y", 4}}, cpu_devices(8)),
-      "make_mesh: a mesh of shape [4,4] needs 16 devices, but there are 8. The product of the sizes must not "
+      "make_mesh: a mesh of shape [4,4] needs 16 devices, but gets 8. The product of the sizes must not "
       "exceed the number of devices. Use smaller sizes, or more virtual devices (set_cpu_device_count, "
       "SHARDARRAY_CPU_DEVICES).",
       DeviceError);
   CHECK(make_mesh({4, 2}, {"x", "y"}, cpu_devices(8)) == make_mesh({{"x", 4}, {"y", 2}}, cpu_devices(8)));
   CHECK(make_mesh({2}, {"x"}, cpu_devices(8)) == make_mesh({{"x", 2}}, cpu_devices(8)));
   CHECK_SAYS(make_mesh({4, 2}, {"x"}, cpu_devices(8)),
-             "make_mesh: 2 sizes [4,2] and 1 axis names. Every dimension has one name. Give as many names as "
+             "make_mesh: 2 sizes [4,2] and 1 axis name. Every dimension has one name. Give as many names as "
              "sizes.",
              ShardingError);
   CHECK_SAYS(make_mesh({{"x", 0}}, cpu_devices(8)),
@@ -228,7 +228,7 @@ TEST_CASE("sharding: meshes") {
       ShardingError);
   CHECK_SAYS(
       Mesh({{4, 2}, cpu_devices(8)}, {"x"}),
-      "Mesh: a grid of shape [4,2] with 1 axis names ('x'). Every dimension of the grid has one name. Give 2 "
+      "Mesh: a grid of shape [4,2] with 1 axis name ('x'). Every dimension of the grid has one name. Give 2 "
       "names.",
       ShardingError);
   CHECK_SAYS(Mesh({{4, 2}, cpu_devices(7)}, {"x", "y"}),

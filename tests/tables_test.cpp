@@ -96,7 +96,7 @@ TEST_CASE("tables: quoted fields hold delimiters, quotes and ends of lines") {
 TEST_CASE("tables: comments and rows that are skipped") {
   CHECK(same(csv("made by a program\n1,2\n# a note\n3,4\n", {.comment = "#", .skip_rows = 1}), {1, 2, 3, 4}));
   CHECK(same(csv("// x\na\n1\n//2\n", {.header = true, .comment = "//"}), {1}));
-  CHECK(contains(refusal("note\n1,2\n3\n", {.skip_rows = 1}), "row 3: has 1 columns, the first row 2"));
+  CHECK(contains(refusal("note\n1,2\n3\n", {.skip_rows = 1}), "row 3: has 1 column, the first row 2"));
   CHECK(refusal("note\n", {.skip_rows = 3}) ==
         "data::load_csv: PATH: row 4: there is none. A table has at least one row. Check the file.");
   CHECK(csv("a,b\n", {.header = true}).shape() == Shape{0, 2});
@@ -192,7 +192,7 @@ TEST_CASE("tables: names and options that do not fit") {
         "data::load_csv: `columns` names `a` twice. Every column is read once. Take it twice from what is "
         "read.");
   CHECK(refusal<DTypeError>(text, {.header = true, .dtypes = {{"a", int32}}}) ==
-        "data::load_csv: `dtypes` names 1 columns. An array has one dtype, `dtype`. Use load_table for "
+        "data::load_csv: `dtypes` names 1 column. An array has one dtype, `dtype`. Use load_table for "
         "columns of "
         "several.");
   CHECK(table_refusal("a,a\n1,2\n", {.header = true}) ==
@@ -281,16 +281,15 @@ TEST_CASE("tables: what cannot be written is said, and nothing is written") {
         "and has a name for each column or none at all. Reshape it, or correct `header`.");
   CHECK_THROWS_AS(data::save_csv(path, ones({2, 3}), {.header = {"a"}}), ShapeError);
   CHECK_THROWS_AS(data::save_csv(path, ones({2, 0})), ShapeError);
-  CHECK(
-      message_of<ShapeError>([&] {
-        data::save_table(path, {{"a"}, {ones(2), ones(3)}});
-      }) ==
-      "data::save_table: 1 names for the columns f32[2], f32[3]. Every column is [rows], all of one length, "
-      "with a name each. Correct the table.");
+  CHECK(message_of<ShapeError>([&] {
+          data::save_table(path, {{"a"}, {ones(2), ones(3)}});
+        }) ==
+        "data::save_table: 1 name for the columns f32[2], f32[3]. Every column is [rows], all of one length, "
+        "with a name each. Correct the table.");
   CHECK_THROWS_AS(data::save_table(path, {}), ShapeError);
   CHECK(message_of<Error>([&] {
           data::save_table(path, {{"a"}, {ones(2)}}, {.header = {"b"}});
-        }) == "data::save_table: `header` names 1 columns. A table has its own names. Change `names` of it.");
+        }) == "data::save_table: `header` names 1 column. A table has its own names. Change `names` of it.");
   CHECK(message_of<Error>([&] { data::save_csv(path, ones(2), {.delimiter = 'e'}); }) ==
         "data::save_csv: the delimiter is `e`. It is a character that no number has, and no quote. Take `,`, "
         "`;` "

@@ -174,7 +174,7 @@ TEST_CASE("tree: with_leaves") {
   CHECK_FALSE(filled.layers[0].weight.has_value());
   CHECK(id(filled.layers[0].bias) == id(next[0]));
   CHECK(message([&] { with_leaves(n, std::span(next).first(1)); }) ==
-        "with_leaves: 1 arrays for a tree of 2 leaves. There must be one array for each present leaf, in the "
+        "with_leaves: 1 array for a tree of 2 leaves. There must be one array for each present leaf, in the "
         "order of "
         "tree_leaves(). tree_paths() lists the leaves.");
 }
@@ -378,7 +378,7 @@ TEST_CASE("tree: axes of vmap") {
   CHECK(message([&] {
           at({0, {0}}, weight);
         }) ==
-        "vmap: in_axes[1] has 1 entries for 2 parts. A list needs one entry for each argument, element or "
+        "vmap: in_axes[1] has 1 entry for 2 parts. A list needs one entry for each argument, element or "
         "field. Write "
         "one number or none for all of them, or one for each.");
   CHECK(message([&] {

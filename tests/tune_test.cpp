@@ -193,7 +193,7 @@ TEST_CASE("tune: what is refused") {
   // Time is up: what was tried until then counts.
   const sa::Tuned t = sa::tune(f, sa::TuneOptions{.mesh = m, .seconds = 1e-9}, floats({8, 8}));
   CHECK(t.tried() == 1);
-  CHECK(t.report().find("1 choices of shardings tried until time was up") == 0);
+  CHECK(t.report().find("1 choice of shardings tried until time was up") == 0);
 }
 
 TEST_CASE("tune: where nothing can be run, nothing is; what does not compile is left out") {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/count_text.h"
 #include "base/sizes.h"
 #include "ops/api.h"
 #include "shardarray/filter_shard.h"
@@ -101,10 +102,9 @@ Array host_array(const void* data, DType stored, std::size_t size, const ShapeOf
   const Shape to = shape.shape.value_or(Shape{static_cast<std::int64_t>(size)});
   check_size("array", to, stored);
   if (num_elements(to) != static_cast<std::int64_t>(size))
-    throw ShapeError(
-        fmt::format("array: {} values for shape {}, which has {} elements. There must be one value per "
-                    "element. Correct the shape.",
-                    size, shardarray::to_string(to), num_elements(to)));
+    throw ShapeError(fmt::format(
+        "array: {} for shape {}, which has {}. There must be one value per element. Correct the shape.",
+        count_text(size, "value"), shardarray::to_string(to), count_text(num_elements(to), "element")));
   const Array a = core::make_array(data, stored, to, w);
   return dtype && *dtype != stored ? a.astype(*dtype, w) : a;
 }
@@ -119,9 +119,10 @@ void throw_no_array_at(const std::string& path, const char* function) {
 void throw_sharding_tree(std::size_t wanted, std::size_t given, const Path& path, const char* function) {
   const std::string text = path.text();
   throw TreeError(
-      fmt::format("{}: {} shardings for {} entries{}. A list of shardings needs one for each entry. Give "
-                  "one sharding for all of them, or as many.",
-                  function, given, wanted, text.empty() ? "" : fmt::format(" at `{}`", text)));
+      fmt::format("{}: {} for {}{}. A list of shardings needs one for each entry. Give one sharding for all "
+                  "of them, or as many.",
+                  function, count_text(given, "sharding"), count_text(wanted, "entry"),
+                  text.empty() ? "" : fmt::format(" at `{}`", text)));
 }
 
 }  // namespace detail

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/complex_parts.h"
+#include "base/count_text.h"
 #include "base/sizes.h"
 #include "execute/evaluate.h"
 #include "execute/without_value.h"
@@ -79,9 +80,9 @@ ShardedArray ShardedArray::addressable_data(int i, Where w) const {
   const std::vector<Shard> shards = addressable_shards();
   if (i < 0 || i >= static_cast<int>(shards.size()))
     throw ShapeError(
-        fmt::format("addressable_data: shard {} of {} shards. They are numbered from 0, in the order of the "
+        fmt::format("addressable_data: shard {} of {}. They are numbered from 0, in the order of the "
                     "sharding's devices. Give a number below {}.",
-                    i, shards.size(), shards.size()));
+                    i, count_text(shards.size(), "shard"), shards.size()));
   return shards[is_fully_replicated() ? 0 : static_cast<std::size_t>(i)].data;
 }
 

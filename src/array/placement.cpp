@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "base/count_text.h"
 #include "base/host_memory.h"
 #include "base/sizes.h"
 #include "execute/constraint.h"
@@ -218,9 +219,9 @@ LocalTiles local_tiles(const Layout& l, std::span<const int> own, const Shape& w
   }
   if (local.shape[d] == whole[d] || local.shape[d] == total) return r;
   throw ShapeError(fmt::format(
-      "make_array_from_process_local_data: dimension {} of {} has {} entries. Of the {} of the whole array "
-      "{} are on devices of process {}, and a process gives these, or all. Give that many.",
-      d, to_string(local), local.shape[d], whole[d], total, process_index()));
+      "make_array_from_process_local_data: dimension {} of {} has {}. Of the {} of the whole array {} are on "
+      "devices of process {}, and a process gives these, or all. Give that many.",
+      d, to_string(local), count_text(local.shape[d], "entry"), whole[d], total, process_index()));
 }
 
 Shape whole_shape(const Layout& l, std::span<const int> own, const Type& local) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/bytes_text.h"
+#include "base/count_text.h"
 #include "base/sizes.h"
 #include "graph/node.h"
 
@@ -63,7 +64,7 @@ std::string summary_text(const std::vector<std::pair<std::string, Array>>& leave
     rows.push_back({path, x.type_string(), grouped(n), bytes_text(size), here < 0 ? "" : bytes_text(here)});
   }
   for (const auto& [device, held] : of_devices) on_device = std::max(on_device, held);
-  rows.push_back({"all", fmt::format("{} arrays", leaves.size()), grouped(elements), bytes_text(bytes),
+  rows.push_back({"all", count_text(leaves.size(), "array"), grouped(elements), bytes_text(bytes),
                   bytes_text(on_device)});
   std::array<std::size_t, summary_columns> width{};
   for (const SummaryRow& r : rows)

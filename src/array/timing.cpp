@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "base/count_text.h"
 #include "base/duration_text.h"
 
 namespace shardarray {
@@ -25,8 +26,8 @@ std::ostream& operator<<(std::ostream& os, const Timing& t) { return os << to_st
 
 void detail::check_time_options(const TimeOptions& o) {
   if (o.runs < 1 || o.warmup < 0)
-    throw Error(fmt::format("time_it: {} runs and {} warm-ups. There is one run at least. Correct them.",
-                            o.runs, o.warmup));
+    throw Error(fmt::format("time_it: {} and {}. There is one run at least. Correct them.",
+                            count_text(o.runs, "run"), count_text(o.warmup, "warm-up")));
 }
 
 }  // namespace shardarray

@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/count_text.h"
 #include "cpu/executable.h"
 #include "runtime/arena.h"
 #include "runtime/backend.h"
@@ -77,8 +78,8 @@ class CpuBackend final : public Backend {
   std::size_t checked(int device) const {
     if (device >= 0 && device < device_count()) return static_cast<std::size_t>(device);
     throw DeviceError(fmt::format(
-        "backend: there is no device cpu:{}. There are {} devices, numbered from 0. Use one of devices().",
-        device, device_count()));
+        "backend: there is no device cpu:{}. The platform has {}, numbered from 0. Use one of devices().",
+        device, count_text(device_count(), "device")));
   }
   Transport* const transport_;
   std::vector<Device> all_;   // of all processes

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "base/count_text.h"
 #include "cuda/executable.h"
 #include "cuda/launch.h"
 #include "layout/layout.h"
@@ -37,8 +38,8 @@ CudaBackend::CudaBackend(UsedGpus used, MemoryLimit limit, HostBackend host, Pro
 std::size_t CudaBackend::checked(int device) const {
   if (device >= 0 && device < devices_) return static_cast<std::size_t>(device);
   throw DeviceError(fmt::format(
-      "backend: there is no device cuda:{}. There are {} devices, numbered from 0. Use one of devices().",
-      device, devices_));
+      "backend: there is no device cuda:{}. The platform has {}, numbered from 0. Use one of devices().",
+      device, count_text(devices_, "device")));
 }
 
 Gpu& CudaBackend::gpu_of(const Buffer& b) {

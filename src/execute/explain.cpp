@@ -8,6 +8,7 @@
 #include <ostream>
 
 #include "base/bytes_text.h"
+#include "base/count_text.h"
 #include "base/duration_text.h"
 #include "base/sizes.h"
 #include "base/text_width.h"
@@ -62,11 +63,11 @@ std::int64_t Explanation::received_bytes_per_device() const {
 namespace {
 
 std::string sums_text(const Explanation& e) {
-  std::string text = fmt::format(
-      "{} steps per device, {} transfer{}, {} received per device, {:.3g} flops, peak {} per device\n",
-      e.steps_per_device, e.transfers().size(), e.transfers().size() == 1 ? "" : "s",
-      bytes_text(e.received_bytes_per_device()), static_cast<double>(e.flops),
-      bytes_text(e.peak_bytes_per_device));
+  std::string text =
+      fmt::format("{} per device, {} transfer{}, {} received per device, {:.3g} flops, peak {} per device\n",
+                  count_text(e.steps_per_device, "step"), e.transfers().size(),
+                  e.transfers().size() == 1 ? "" : "s", bytes_text(e.received_bytes_per_device()),
+                  static_cast<double>(e.flops), bytes_text(e.peak_bytes_per_device));
   if (!e.machine.empty())
     text += fmt::format("on {}: {} to {} ({} of steps, {} of transfers), {} {} of memory\n", e.machine,
                         duration_text(std::max(e.compute_seconds, e.transfer_seconds)),

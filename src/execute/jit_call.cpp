@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "base/count_text.h"
 #include "base/per_thread.h"
 #include "runtime/modes.h"
 #include "shardarray/jit.h"
@@ -57,16 +58,14 @@ namespace detail {
 void check_static_args(const JitOptions& options, std::size_t arguments, std::span<const std::string> paths) {
   for (const int position : options.donate_args)
     if (position < 0 || static_cast<std::size_t>(position) >= arguments)
-      throw TreeError(
-          fmt::format("{}: donate_args names argument {}, the call has {} arguments. Positions count from "
-                      "0. Correct donate_args.",
-                      options.name, position, arguments));
+      throw TreeError(fmt::format(
+          "{}: donate_args names argument {}, the call has {}. Positions count from 0. Correct donate_args.",
+          options.name, position, count_text(arguments, "argument")));
   for (const int position : options.static_args) {
     if (position < 0 || static_cast<std::size_t>(position) >= arguments)
-      throw TreeError(
-          fmt::format("{}: static_args names argument {}, the call has {} arguments. Positions count from 0. "
-                      "Correct static_args.",
-                      options.name, position, arguments));
+      throw TreeError(fmt::format(
+          "{}: static_args names argument {}, the call has {}. Positions count from 0. Correct static_args.",
+          options.name, position, count_text(arguments, "argument")));
     const std::string root = std::to_string(position);
     for (const std::string& path : paths)
       if (path.substr(0, path.find_first_of(".[")) == root)

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/count_text.h"
 #include "runtime/contraction.h"
 #include "runtime/step_ranges.h"
 #include "runtime/transfer_times.h"
@@ -96,8 +97,8 @@ MachineTimes::MachineTimes(const Program& program, const Machine& m) : program_(
   const std::vector<Device>& devices = program.order->devices();
   if (static_cast<int>(devices.size()) > m.device_count)
     throw DeviceError(fmt::format(
-        "Explanation::on: the program runs on {} devices, and '{}' has {}. Take a machine that has as many.",
-        devices.size(), m.name, m.device_count));
+        "Explanation::on: the program runs on {}, and '{}' has {}. Take a machine that has as many.",
+        count_text(devices.size(), "device"), m.name, m.device_count));
   numbers_ = numbers_on(m, devices);
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "base/count_text.h"
 #include "base/device_advice.h"
 #include "base/sizes.h"
 #include "layout/sharding_impl.h"
@@ -48,15 +49,15 @@ void check_axis_names(const char* function, const std::vector<std::string>& name
 
 void check_grid(const DeviceGrid& grid, const std::vector<std::string>& names) {
   if (grid.shape.size() != names.size())
-    throw ShardingError(
-        fmt::format("Mesh: a grid of shape {} with {} axis names ({}). Every dimension of the grid has one "
-                    "name. Give {} names.",
-                    to_string(grid.shape), names.size(), quoted_list(names), grid.shape.size()));
+    throw ShardingError(fmt::format(
+        "Mesh: a grid of shape {} with {} ({}). Every dimension of the grid has one name. Give {}.",
+        to_string(grid.shape), count_text(names.size(), "axis name"), quoted_list(names),
+        count_text(grid.shape.size(), "name")));
   if (elements_or_most(grid.shape) != static_cast<std::int64_t>(grid.devices.size()) || grid.devices.empty())
     throw ShardingError(
-        fmt::format("Mesh: a grid of shape {} with {} devices. The sizes must multiply to the number of "
-                    "devices, at least one. Use create_device_mesh.",
-                    to_string(grid.shape), grid.devices.size()));
+        fmt::format("Mesh: a grid of shape {} with {}. The sizes must multiply to the number of devices, at "
+                    "least one. Use create_device_mesh.",
+                    to_string(grid.shape), count_text(grid.devices.size(), "device")));
   check_axis_names("Mesh", names, grid.shape);
   for (std::size_t k = 0; k < grid.devices.size(); k++) {
     const auto first =
@@ -164,10 +165,10 @@ Mesh make_mesh(const std::vector<std::pair<std::string, std::int64_t>>& axes, st
   const std::int64_t wanted = elements_or_most(shape);
   if (wanted > static_cast<std::int64_t>(all.size()))
     throw DeviceError(fmt::format(
-        "make_mesh: a mesh of shape {} needs {} devices, but there are {}. The product of the sizes "
-        "must not exceed the number of devices. Use smaller sizes, or more virtual "
-        "devices ({}).",
-        to_string(shape), wanted, all.size(), what_sets_devices(all.front().platform)));
+        "make_mesh: a mesh of shape {} needs {}, but gets {}. The product of the sizes must not exceed the "
+        "number "
+        "of devices. Use smaller sizes, or more virtual devices ({}).",
+        to_string(shape), count_text(wanted, "device"), all.size(), what_sets_devices(all.front().platform)));
   all.erase(all.begin() + wanted, all.end());
   return Mesh({shape, std::move(all)}, std::move(names));
 }
@@ -175,10 +176,9 @@ Mesh make_mesh(const Shape& sizes, const std::vector<std::string>& axis_names, s
                Where w) {
   const Site site(w);
   if (sizes.size() != axis_names.size())
-    throw ShardingError(
-        fmt::format("make_mesh: {} sizes {} and {} axis names. Every dimension has one name. Give as many "
-                    "names as sizes.",
-                    sizes.size(), to_string(sizes), axis_names.size()));
+    throw ShardingError(fmt::format(
+        "make_mesh: {} sizes {} and {}. Every dimension has one name. Give as many names as sizes.",
+        sizes.size(), to_string(sizes), count_text(axis_names.size(), "axis name")));
   std::vector<std::pair<std::string, std::int64_t>> axes;
   for (std::size_t k = 0; k < sizes.size(); k++) axes.emplace_back(axis_names[k], sizes[k]);
   return make_mesh(axes, std::move(devices), w);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "base/count_text.h"
 #include "base/sizes.h"
 #include "layout/sharding_impl.h"
 #include "shardarray/error.h"
@@ -26,10 +27,10 @@ Shape strides_of(const Shape& shape) {
 Sharding make_positional(const DeviceGrid& grid, Where w) {
   const Site site(w);
   if (grid.devices.empty() || elements_or_most(grid.shape) != static_cast<std::int64_t>(grid.devices.size()))
-    throw ShardingError(fmt::format(
-        "PositionalSharding: a grid of shape {} with {} devices. It needs at least one device, and "
-        "the sizes must multiply to their number. Use create_device_mesh.",
-        to_string(grid.shape), grid.devices.size()));
+    throw ShardingError(
+        fmt::format("PositionalSharding: a grid of shape {} with {}. It needs at least one device, and the "
+                    "sizes must multiply to their number. Use create_device_mesh.",
+                    to_string(grid.shape), count_text(grid.devices.size(), "device")));
   Sets sets;
   for (std::size_t k = 0; k < grid.devices.size(); k++) {
     const auto first =
@@ -59,9 +60,9 @@ Shape completed(const Shape& shape, std::int64_t count) {
   else valid = valid && open < 0 && known == count;
   if (!valid)
     throw ShardingError(
-        fmt::format("reshape: cannot reshape a sharding of {} entries into shape {}. The sizes must multiply "
-                    "to the number of entries; one may be -1. Correct the shape.",
-                    count, python_tuple(shape)));
+        fmt::format("reshape: cannot reshape a sharding of {} into shape {}. The sizes must multiply to the "
+                    "number of entries; one may be -1. Correct the shape.",
+                    count_text(count, "entry"), python_tuple(shape)));
   return out;
 }
 
@@ -71,10 +72,10 @@ std::vector<bool> reduced_dims(const Shape& axes, std::size_t rank) {
   const auto n = static_cast<std::int64_t>(rank);
   for (std::int64_t axis : axes) {
     if (axis < -n || axis >= n)
-      throw ShardingError(fmt::format(
-          "replicate: axis {} is out of bounds for a sharding of {} dimensions. Axes go from -n to "
-          "n - 1. Correct the axis.",
-          axis, rank));
+      throw ShardingError(
+          fmt::format("replicate: axis {} is out of bounds for a sharding of {}. Axes go from -n to n - 1. "
+                      "Correct the axis.",
+                      axis, count_text(rank, "dimension")));
     auto at = reduced.begin() + (axis < 0 ? axis + n : axis);
     if (*at)
       throw ShardingError(fmt::format("replicate: axis {} stands twice in {}. Axes are distinct. Remove one.",
@@ -183,10 +184,10 @@ PositionalSharding PositionalSharding::transpose(const Shape& perm, Where w) con
     strides.push_back(from[axis]);
   }
   if (!valid)
-    throw ShardingError(fmt::format(
-        "transpose: axes {} do not match a sharding of {} dimensions. Each dimension stands there "
-        "once. Correct the axes.",
-        python_tuple(perm), rank));
+    throw ShardingError(
+        fmt::format("transpose: axes {} do not match a sharding of {}. Each dimension stands there once. "
+                    "Correct the axes.",
+                    python_tuple(perm), count_text(rank, "dimension")));
   PositionalSpelling out{shape, {}};
   const Shape to = strides_of(shape);
   for (std::size_t k = 0; k < s.sets.size(); k++) {

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/ceil_div.h"
+#include "base/count_text.h"
 #include "base/sizes.h"
 #include "lib/random_bits.h"
 #include "lib/random_floats.h"
@@ -252,7 +253,7 @@ void check_options(const AttentionOptions& o, const AttentionSizes& n) {
                     attention_name));
   const Type& t = type_of(o.dropout_keys);
   if (t.dtype != DType::uint32 || (t.shape != Shape{n.k * n.g, 2} && t.shape != Shape{n.b, n.k * n.g, 2}))
-    refuse_attention(fmt::format("dropout_keys are {} for {} heads", to_string(t), n.k * n.g),
+    refuse_attention(fmt::format("dropout_keys are {} for {}", to_string(t), count_text(n.k * n.g, "head")),
                      "There is a key for each head. Make them with random::split(key, heads).");
 }
 
@@ -329,9 +330,9 @@ KeyValueCache KeyValueCache::init(std::int64_t max_length, std::int64_t groups, 
   constexpr const char* function = "nn::KeyValueCache";
   const Site site(w, function);
   if (max_length < 0 || groups < 0 || qk_size < 0 || vo_size < 0)
-    throw ShapeError(
-        fmt::format("{}: {} positions of {} groups of {} and {}. Sizes are at least 0. Correct them.",
-                    function, max_length, groups, qk_size, vo_size));
+    throw ShapeError(fmt::format("{}: {} of {} of {} and {}. Sizes are at least 0. Correct them.", function,
+                                 count_text(max_length, "position"), count_text(groups, "group"), qk_size,
+                                 vo_size));
   random::need_floating(dtype, function);
   return {zeros({max_length, groups, qk_size}, dtype), zeros({max_length, groups, vo_size}, dtype),
           zeros({}, int32)};
@@ -371,10 +372,9 @@ MultiheadAttention MultiheadAttention::init(std::int64_t num_heads, std::int64_t
   constexpr const char* function = "nn::MultiheadAttention";
   const Site site(w, function);
   if (num_heads < 1 || query_size < 0)
-    throw ShapeError(
-        fmt::format("{}: {} heads, queries of size {}. There is one head at least, and sizes are at least "
-                    "0. Correct them.",
-                    function, num_heads, query_size));
+    throw ShapeError(fmt::format(
+        "{}: {}, queries of size {}. There is one head at least, and sizes are at least 0. Correct them.",
+        function, count_text(num_heads, "head"), query_size));
   const auto [query_key, key_key, value_key, output_key] = random::split<4>(key);
   const std::int64_t of_head = query_size / num_heads,
                      keys = mul_sizes(num_heads, o.qk_size.value_or(of_head)),
@@ -411,9 +411,9 @@ MultiheadAttention::Heads MultiheadAttention::project(const Array& query, const 
     const Shape& shape = type_of(y).shape;
     if (num_heads < 1 || shape[1] % num_heads != 0)
       throw ShapeError(
-          fmt::format("{}: {} heads share a projection of size {}. There is one head at least, and the size "
-                      "is a multiple of them. Correct num_heads.",
-                      function, num_heads, shape[1]));
+          fmt::format("{}: {} share a projection of size {}. There is one head at least, and the size is a "
+                      "multiple of them. Correct num_heads.",
+                      function, count_text(num_heads, "head"), shape[1]));
     return reshape(y, {shape[0], num_heads, shape[1] / num_heads});
   };
   return {heads(query_proj, query, "queries"), heads(key_proj, key, "keys"),

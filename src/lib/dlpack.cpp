@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/count_text.h"
 #include "base/host_memory.h"
 #include "base/sizes.h"
 #include "execute/evaluate.h"
@@ -40,9 +41,9 @@ DType dtype_of_tensor(const dlpack::DataType& given) {
     if (own.code == given.code && own.bits == given.bits) return t;
   }
   throw DTypeError(fmt::format(
-      "from_dlpack: the dtype has code {} and {} bits. Arrays are of bool, integers of 8 to 64 "
-      "bits, floats of 16 to 64 bits, bfloat16, or complex of 64 or 128 bits. Cast it where it comes from.",
-      given.code, given.bits));
+      "from_dlpack: the dtype has code {} and {}. Arrays are of bool, integers of 8 to 64 bits, floats of 16 "
+      "to 64 bits, bfloat16, or complex of 64 or 128 bits. Cast it where it comes from.",
+      given.code, count_text(given.bits, "bit")));
 }
 
 // ---------------------------------------------------------------- out
@@ -107,9 +108,9 @@ Type type_of_tensor(const dlpack::Tensor& x) {
         x.ndim, most_dimensions));
   Type t{{}, dtype_of_tensor(x.dtype)};
   if (x.ndim > 0 && x.shape == nullptr)
-    throw Error(fmt::format(
-        "from_dlpack: the tensor of {} dimensions has no shape. Every tensor has one. Correct its producer.",
-        x.ndim));
+    throw Error(
+        fmt::format("from_dlpack: the tensor of {} has no shape. Every tensor has one. Correct its producer.",
+                    count_text(x.ndim, "dimension")));
   t.shape = Shape(x.shape, x.shape + x.ndim);
   check_size("from_dlpack", t.shape, t.dtype);
   return t;

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "base/count_text.h"
 #include "lib/shard_memory.h"
 
 namespace shardarray::detail {
@@ -18,9 +19,9 @@ ViewedMemory viewed_memory(const ShardedArray& x, DType dtype, std::size_t rank,
           to_string(t), name(dtype)));
     if (t.shape.size() != rank)
       throw ShapeError(
-          fmt::format("host_view: {} is seen as one of {} dimensions. A view has the dimensions of its "
-                      "array. Name as many, or reshape the array.",
-                      to_string(t), rank));
+          fmt::format("host_view: {} is seen as one of {}. A view has the dimensions of its array. Name as "
+                      "many, or reshape the array.",
+                      to_string(t), count_text(rank, "dimension")));
     ShardMemory memory = shard_memory("host_view", x);
     const void* const data = memory.buffer->data;
     return ViewedMemory{data, std::move(memory.type.shape),

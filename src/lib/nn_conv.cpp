@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/count_text.h"
 #include "lib/nn_example.h"
 #include "ops/windows.h"
 #include "shardarray/nn/convolution.h"
@@ -16,9 +17,9 @@ namespace {
 /// One number for each of `rank` dimensions.
 Shape layer_sizes(const char* layer, const char* what, const Shape& given, std::size_t rank) {
   if (given.empty())
-    throw ShapeError(fmt::format(
-        "{}: {} {}. There is one number for each of {} spatial dimensions, or one for all. Add numbers.",
-        layer, what, to_string(given), rank));
+    throw ShapeError(
+        fmt::format("{}: {} {}. There is one number for each of {}, or one for all. Add numbers.", layer,
+                    what, to_string(given), count_text(rank, "spatial dimension")));
   return windows::per_dimension(layer, what, given, rank);
 }
 
@@ -27,10 +28,9 @@ template <class Layer, class Options>
 Layer made_layer(const char* name, std::size_t dims, std::int64_t in, std::int64_t out,
                  const Shape& kernel_size, const Array& key, const Options& o) {
   if (in < 0 || out < 0 || o.groups < 1 || in % o.groups != 0 || out % o.groups != 0)
-    throw ShapeError(
-        fmt::format("{}: {} channels to {} in {} groups. Channels are not negative, and multiples of the "
-                    "groups. Correct them.",
-                    name, in, out, o.groups));
+    throw ShapeError(fmt::format(
+        "{}: {} to {} in {}. Channels are not negative, and multiples of the groups. Correct them.", name,
+        count_text(in, "channel"), out, count_text(o.groups, "group")));
   if (!is_floating(o.dtype))
     throw DTypeError(
         fmt::format("{}: dtype {}. Weights are real floats. Use float32.", name, shardarray::name(o.dtype)));
@@ -69,11 +69,11 @@ template <class Layer> void check_fields(const char* name, const Layer& l, std::
     return s.size() == dims && std::all_of(s.begin(), s.end(), [](std::int64_t n) { return n > 0; });
   };
   if (!fits(l.stride) || !fits(l.dilation) || l.kernel_size.size() != dims || l.groups < 1)
-    throw ShapeError(fmt::format(
-        "{}: stride {}, dilation {}, kernel_size {} and {} groups of a layer of {} spatial "
-        "dimensions. Lists have a number for each, and strides, dilations and groups are at least "
-        "1. Correct them.",
-        name, to_string(l.stride), to_string(l.dilation), to_string(l.kernel_size), l.groups, dims));
+    throw ShapeError(
+        fmt::format("{}: stride {}, dilation {}, kernel_size {} and {} of a layer of {}. Lists have a number "
+                    "for each, and strides, dilations and groups are at least 1. Correct them.",
+                    name, to_string(l.stride), to_string(l.dilation), to_string(l.kernel_size),
+                    count_text(l.groups, "group"), count_text(dims, "spatial dimension")));
 }
 
 /// Throws ShapeError for another rank, and for other channels than the weight's: shard_map gives a layer a part of both.
@@ -84,11 +84,11 @@ template <class Layer> void need_input(const char* name, const Layer& l, const A
   if (of_weight.shape.size() != dims + 2) return;
   const std::int64_t channels = mul_sizes(of_weight.shape[1], l.groups);
   if (t.shape[0] == channels) return;
-  throw ShapeError(fmt::format(
-      "{}: x is {}, the weight {} for {} channels. The first dimension has the channels. {}.", name,
-      to_string(t), to_string(of_weight), channels,
-      t.shape.back() == channels ? "Move them there with moveaxis(x, -1, 0)"
-                                 : fmt::format("Give x that many, or make the layer for {}", t.shape[0])));
+  throw ShapeError(fmt::format("{}: x is {}, the weight {} for {}. The first dimension has the channels. {}.",
+                               name, to_string(t), to_string(of_weight), count_text(channels, "channel"),
+                               t.shape.back() == channels
+                                   ? "Move them there with moveaxis(x, -1, 0)"
+                                   : fmt::format("Give x that many, or make the layer for {}", t.shape[0])));
 }
 
 /// One example by a kernel, with a bias.
@@ -203,10 +203,8 @@ template <int dims> Array ConvTranspose<dims>::operator()(const Array& x, Where 
   const Site site(w, name);
   need_input(name, *this, x, dims);
   if (output_padding.size() != dims)
-    throw ShapeError(
-        fmt::format("{}: output_padding {} of {} spatial dimensions. It has a number for each. "
-                    "Correct it.",
-                    name, to_string(output_padding), dims));
+    throw ShapeError(fmt::format("{}: output_padding {} of {}. It has a number for each. Correct it.", name,
+                                 to_string(output_padding), count_text(dims, "spatial dimension")));
   windows::Widths widths = transposed_widths(name, *this);
   Array y = x;
   if (padding_mode == PaddingMode::circular) {

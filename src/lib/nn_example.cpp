@@ -1,4 +1,5 @@
 #include "lib/nn_example.h"
+#include "base/count_text.h"
 
 #include <fmt/core.h>
 
@@ -7,13 +8,13 @@ namespace shardarray::nn {
 void need_example(const char* layer, const Array& x, std::size_t dims) {
   const Type& t = type_of(x, layer);
   if (t.shape.size() == dims + 1) return;
-  throw ShapeError(fmt::format(
-      "{}: x is {}. A layer takes one example of rank {}: channels and {} spatial dimensions. {}.", layer,
-      to_string(t), dims + 1, dims,
-      t.shape.size() > dims + 1 ? "Batch with vmap(model)(x)"
-      : t.shape.size() == dims
-          ? "Insert the channels with expand_dims(x, 0), or use a layer of fewer dimensions"
-          : "Use a layer of fewer dimensions"));
+  throw ShapeError(
+      fmt::format("{}: x is {}. A layer takes one example of rank {}: channels and {}. {}.", layer,
+                  to_string(t), dims + 1, count_text(dims, "spatial dimension"),
+                  t.shape.size() > dims + 1 ? "Batch with vmap(model)(x)"
+                  : t.shape.size() == dims
+                      ? "Insert the channels with expand_dims(x, 0), or use a layer of fewer dimensions"
+                      : "Use a layer of fewer dimensions"));
 }
 
 void need_windows(const char* layer, const Array& x, const Array& y, const Shape& window) {

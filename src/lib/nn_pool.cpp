@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/count_text.h"
 #include "lib/nn_example.h"
 #include "ops/windows.h"
 #include "shardarray/nn/pooling.h"
@@ -28,9 +29,8 @@ PoolLayer pool_layer(const char* name, const Layer& l, const Array& x, std::size
   need_example(name, x, dims);
   if (l.kernel_size.empty())
     throw ShapeError(
-        fmt::format("{}: kernel_size is empty. It is a number for each of {} spatial dimensions, or one for "
-                    "all. Give it.",
-                    name, dims));
+        fmt::format("{}: kernel_size is empty. It is a number for each of {}, or one for all. Give it.", name,
+                    count_text(dims, "spatial dimension")));
   const Type& t = type_of(x);
   const Shape sizes(t.shape.begin() + 1, t.shape.end()),
       window = windows::per_dimension(name, "kernel_size", l.kernel_size, dims),
@@ -43,9 +43,9 @@ PoolLayer pool_layer(const char* name, const Layer& l, const Array& x, std::size
       hi = add_sizes(hi, stride[d]);
     if (std::max(lo, hi) > window[d])
       throw ShapeError(
-          fmt::format("{}: padding {} and {} of a window of {} elements. There is no window in the padding "
-                      "alone. Use less padding.",
-                      name, lo, hi, window[d]));
+          fmt::format("{}: padding {} and {} of a window of {}. There is no window in the padding alone. Use "
+                      "less padding.",
+                      name, lo, hi, count_text(window[d], "element")));
   }
   return {window, {.strides = stride, .padding = widths}};
 }
@@ -60,10 +60,10 @@ void need_target(const char* name, const Array& x, const Shape& target, std::siz
   bool fits = target.size() == dims;
   for (std::size_t d = 0; fits && d < dims; d++) fits = target[d] >= 1 && target[d] <= t.shape[d + 1];
   if (!fits)
-    throw ShapeError(fmt::format(
-        "{}: x is {}, the target {}. There is a target size for each of {} spatial dimensions, or "
-        "one for all, from 1 to its own. Correct target_shape.",
-        name, to_string(t), to_string(target), dims));
+    throw ShapeError(
+        fmt::format("{}: x is {}, the target {}. There is a target size for each of {}, or one for all, from "
+                    "1 to its own. Correct target_shape.",
+                    name, to_string(t), to_string(target), count_text(dims, "spatial dimension")));
 }
 
 }  // namespace

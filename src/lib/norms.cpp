@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/count_text.h"
 #include "graph/trace_state.h"
 #include "ops/api.h"
 #include "shardarray/optim/transform.h"
@@ -105,10 +106,9 @@ GroupNorm GroupNorm::init(std::int64_t groups, std::optional<std::int64_t> chann
   constexpr const char* function = "nn::GroupNorm";
   const Site site(w, function);
   if (groups < 1 || (channels && (*channels < 0 || *channels % groups != 0)))
-    throw ShapeError(fmt::format(
-        "{}: {} groups of {} channels. There is one group at least, and groups are of equal size. "
-        "Correct them.",
-        function, groups, channels.value_or(0)));
+    throw ShapeError(
+        fmt::format("{}: {} of {}. There is one group at least, and groups are of equal size. Correct them.",
+                    function, count_text(groups, "group"), count_text(channels.value_or(0), "channel")));
   if (!channels && o.channelwise_affine)
     throw ShapeError(
         fmt::format("{}: the number of channels is not given. Weights and biases have one element for each. "
@@ -127,10 +127,11 @@ Array GroupNorm::operator()(const Array& x, Where w) const {
   const bool fits = !shape.empty() && groups > 0 && shape[0] % groups == 0 &&
                     (!weight.has_value() || type_of(weight).shape == Shape{shape[0]});
   if (!fits)
-    throw ShapeError(fmt::format(
-        "{}: x is {}, {} groups, the weight {}. The first dimension has the channels, which the "
-        "groups divide and the weight has an element for. Batch with vmap(layer)(x).",
-        function, to_string(type_of(x)), groups, weight.has_value() ? to_string(type_of(weight)) : "absent"));
+    throw ShapeError(
+        fmt::format("{}: x is {}, {}, the weight {}. The first dimension has the channels, which the groups "
+                    "divide and the weight has an element for. Batch with vmap(layer)(x).",
+                    function, to_string(type_of(x)), count_text(groups, "group"),
+                    weight.has_value() ? to_string(type_of(weight)) : "absent"));
   Shape grouped = shape;
   grouped[0] = shape[0] / groups;
   grouped.insert(0, groups);
@@ -194,10 +195,10 @@ std::pair<Array, BatchNormState> BatchNorm::operator()(const Array& x, const Bat
   const DType t = statistics_type(x, function);
   const Shape shape = type_of(x).shape;
   if (shape.empty() || shape[0] != input_size)
-    throw ShapeError(fmt::format(
-        "{}: x is {}, the layer has {} channels. They are the first dimension. Batch with "
-        "vmap(layer, {{.in_axes = {{0, none}}, .out_axes = {{0, none}}, .axis_name = ..}})(x, state).",
-        function, to_string(type_of(x)), input_size));
+    throw ShapeError(
+        fmt::format("{}: x is {}, the layer has {}. They are the first dimension. Batch with vmap(layer, "
+                    "{{.in_axes = {{0, none}}, .out_axes = {{0, none}}, .axis_name = ..}})(x, state).",
+                    function, to_string(type_of(x)), count_text(input_size, "channel")));
   const bool training = !o.inference.value_or(inference), running = mode == BatchNormMode::ema;
   check_momentum(function, momentum, mode);
   BatchNormState next = state;

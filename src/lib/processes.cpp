@@ -8,6 +8,7 @@
 #include <set>
 #include <string_view>
 
+#include "base/count_text.h"
 #include "base/sizes.h"
 #include "execute/evaluate.h"
 #include "execute/launch.h"
@@ -87,8 +88,8 @@ void compare(const std::string& theirs, int p, const Given& mine, int index, con
   std::size_t at = 0, here = 0;
   const auto count = read_next<std::size_t>(theirs, at);
   if (count != mine.is_shared.size())
-    throw TreeError(fmt::format("{}: process {} gives a tree of {} arrays, process {} one of {}. {}",
-                                function, p, count, index, mine.is_shared.size(), rule));
+    throw TreeError(fmt::format("{}: process {} gives a tree of {}, process {} one of {}. {}", function, p,
+                                count_text(count, "array"), index, mine.is_shared.size(), rule));
   for (std::size_t k = 0; k < count; k++)
     if ((theirs[at + k] == 's') != mine.is_shared[k])
       throw TreeError(fmt::format(

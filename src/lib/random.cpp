@@ -9,6 +9,7 @@
 #include <numbers>
 
 #include "base/complex_parts.h"
+#include "base/count_text.h"
 #include "graph/trace_state.h"
 #include "lib/random_bits.h"
 #include "lib/random_floats.h"
@@ -214,9 +215,9 @@ static Array weighted_choice(const Array& key, std::int64_t count, const Shape& 
   const Type& t = type_of(o.p, "random::choice");
   need_floating(t.dtype, "random::choice");
   if (t.shape != Shape{count})
-    throw ShapeError(fmt::format(
-        "random::choice: p is {} for {} elements. There is one probability for each of them. Correct p.",
-        to_string(t), count));
+    throw ShapeError(
+        fmt::format("random::choice: p is {} for {}. There is one probability for each of them. Correct p.",
+                    to_string(t), count_text(count, "element")));
   if (!o.replace) {  // the largest of log(p) + gumbel
     const Array score = gumbel(key, {count}, t.dtype) + shardarray::log(o.p);
     return primitive::reshape(primitive::slice_dim(argsort(-score), 0, 0, num_elements(shape)), shape);
@@ -234,10 +235,10 @@ static Array positions(const Array& key, std::int64_t count, const Shape& shape,
   check_type({shape, DType::int32}, "random::choice");
   const std::int64_t draws = num_elements(shape);
   if (draws > 0 && (count <= 0 || (!o.replace && draws > count)))
-    throw ShapeError(fmt::format(
-        "random::choice: {} draws from {} elements. Without replacement there are at most as many draws as "
-        "elements, and at least one element. Draw fewer, or with replacement.",
-        draws, count));
+    throw ShapeError(
+        fmt::format("random::choice: {} from {}. Without replacement there are at most as many draws as "
+                    "elements, and at least one element. Draw fewer, or with replacement.",
+                    count_text(draws, "draw"), count_text(count, "element")));
   if (o.p.has_value()) return weighted_choice(key, count, shape, o);
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
   if (count > most)

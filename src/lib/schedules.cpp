@@ -7,6 +7,7 @@
 #include <limits>
 #include <numbers>
 
+#include "base/count_text.h"
 #include "lib/optim_leaves.h"
 #include "shardarray/optim/scaling.h"
 
@@ -34,9 +35,9 @@ Array joined(const Array& count, const std::vector<std::int64_t>& boundaries,
 }
 void check_boundaries(std::size_t schedules, std::size_t boundaries) {
   if (schedules != boundaries + 1)
-    throw ShapeError(fmt::format(
-        "join_schedules: {} schedules, {} boundaries. There is one boundary between each two. Correct them.",
-        schedules, boundaries));
+    throw ShapeError(
+        fmt::format("join_schedules: {}, {}. There is one boundary between each two. Correct them.",
+                    count_text(schedules, "schedule"), count_text(boundaries, "boundary")));
 }
 
 }  // namespace detail
@@ -135,9 +136,9 @@ Array PiecewiseSchedule::operator()(const Array& count, Where w) const {
 static void check_decay(std::int64_t warmup_steps, std::int64_t decay_steps, const char* function) {
   if (decay_steps <= warmup_steps)
     throw ShapeError(
-        fmt::format("{}: {} steps of warmup, {} until the end of the decay. These count the warmup too, and "
-                    "are more. Correct them.",
-                    function, warmup_steps, decay_steps));
+        fmt::format("{}: {} of warmup, {} until the end of the decay. These count the warmup too, and are "
+                    "more. Correct them.",
+                    function, count_text(warmup_steps, "step"), decay_steps));
 }
 WarmupCosineDecaySchedule warmup_cosine_decay_schedule(double init_value, double peak_value,
                                                        std::int64_t warmup_steps, std::int64_t decay_steps,

@@ -9,6 +9,7 @@
 #include <exception>
 #include <utility>
 
+#include "base/count_text.h"
 #include "base/sizes.h"
 #include "execute/constraint.h"
 #include "execute/evaluate.h"
@@ -88,12 +89,12 @@ Array split_leading(const Array& a, std::int64_t n, const Path& path, const char
     throw ShapeError(fmt::format("{}: {} groups. There is at least one group. Correct n.", function, n));
   if (rows % n != 0)
     throw ShapeError(
-        fmt::format("{}: Trying to split {} rows into {} groups: {}. The batch size must be a multiple of "
-                    "the number of devices or groups. {}, or pad it to {} rows with {}.",
-                    function, rows, n, leaf_text(path.text(), a),
+        fmt::format("{}: Trying to split {} into {} groups: {}. The batch size must be a multiple of the "
+                    "number of devices or groups. {}, or pad it to {} with {}.",
+                    function, count_text(rows, "row"), n, leaf_text(path.text(), a),
                     rows < n ? fmt::format("Name a number of devices or groups that divides {}", rows)
                              : fmt::format("Drop {} with x[slice({})]", rows % n, rows - rows % n),
-                    add_sizes(rows, n - rows % n), padding_text(a, n - rows % n)));
+                    count_text(add_sizes(rows, n - rows % n), "row"), padding_text(a, n - rows % n)));
   Shape shape = a.shape();
   shape[0] = rows / n;
   shape.insert(0, n);
@@ -120,8 +121,8 @@ Array tpmap_argument(const Array& a, ArgType type, std::int64_t devices, const P
     case ArgType::thru:
       if (const std::int64_t rows = leading(a, path.text(), "tpmap"); rows != devices)
         throw ShapeError(fmt::format(
-            "tpmap: {} has {} rows for {} devices. Declared thru, it has one row for each. {}.",
-            leaf_text(path.text(), a), rows, devices,
+            "tpmap: {} has {} for {}. Declared thru, it has one row for each. {}.", leaf_text(path.text(), a),
+            count_text(rows, "row"), count_text(devices, "device"),
             rows > 0 && rows % devices == 0 ? fmt::format("Declare it shard: {} for each", rows / devices)
             : rows > devices ? fmt::format("Take {} of them with x[slice({})]", devices, devices)
             : rows > 0       ? fmt::format("Give it {}, or name {} in .devices", devices, rows)

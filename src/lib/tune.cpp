@@ -13,6 +13,7 @@
 #include <set>
 
 #include "base/bytes_text.h"
+#include "base/count_text.h"
 #include "base/duration_text.h"
 #include "base/quoted.h"
 #include "execute/constraint.h"
@@ -68,9 +69,9 @@ class Tuning {
     if (refused_ && known_.at(best[0]).price.missing == kRefused) std::rethrow_exception(refused_);
     if (known_.at(best[0]).price.missing > 0)
       throw OutOfMemory(
-          fmt::format("tune: of {} choices of shardings none needs {} a device or less; the least is {}. "
-                      "Allow more, shard over more devices, or let the function keep less (checkpoint).",
-                      known_.size(), bytes_text(most_memory_),
+          fmt::format("tune: of {} of shardings none needs {} a device or less; the least is {}. Allow more, "
+                      "shard over more devices, or let the function keep less (checkpoint).",
+                      count_text(known_.size(), "choice"), bytes_text(most_memory_),
                       bytes_text(known_.at(best[0]).choice.peak_bytes_per_device)));
     constexpr std::size_t kShown = 10;
     const bool can_run = run_ && described_machine(mesh_.devices()[0].platform) == nullptr;
@@ -316,7 +317,7 @@ static std::string spec_of(const NamedSharding& s) { return s.spec().to_string()
 
 std::string Tuned::report() const {
   if (choices_.empty()) return "nothing was tried\n";
-  std::string text = fmt::format("{} choices of shardings tried{}, {}, times of {}\n", tried_,
+  std::string text = fmt::format("{} of shardings tried{}, {}, times of {}\n", count_text(tried_, "choice"),
                                  all_tried_ ? "" : " until time was up", mesh_->to_string(), machine_);
   text += fmt::format("{:>3}  {:>21}  {:>9}  {:>5}  {:>9}  {:>9}  {}\n", "", "predicted", "measured", "+-%",
                       "received", "peak", "cut");

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/count_text.h"
 #include "mpi/progress.h"
 #include "runtime/program.h"
 #include "shardarray/error.h"
@@ -210,8 +211,8 @@ void Progress::leave_mpi() {
 
 void Progress::print_waiting() const {
   const auto now = Clock::now();
-  std::string text = fmt::format("shardarray: process {} of {}: {} runs with others are open\n", index_,
-                                 count_, runs_.size());
+  std::string text = fmt::format("shardarray: process {} of {}: {} with others are open\n", index_, count_,
+                                 count_text(runs_.size(), "run"));
   for (const std::vector<Box>* const boxes : {&waiting_, &moving_})
     for (const Box& b : *boxes)
       text += fmt::format("  device {} {} process {}, {} B, since {:.1f} s: {}\n", b.parcel.device,

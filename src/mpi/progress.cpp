@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <limits>
 
+#include "base/count_text.h"
 #include "base/env.h"
 #include "base/sizes.h"
 #include "runtime/program.h"
@@ -54,11 +55,10 @@ Progress::Progress(int expected) : timeout_(comm_timeout()) {
     try {
       link = std::make_unique<Link>();
       if (link->count() != expected)
-        throw DeviceError(
-            fmt::format("processes: a launcher has started {} processes, and MPI joins {}. Each would run "
-                        "for itself. Start them by the mpirun of the same MPI or by srun --mpi=pmix, or set "
-                        "SHARDARRAY_PROCESSES=alone.",
-                        expected, link->count()));
+        throw DeviceError(fmt::format(
+            "processes: a launcher has started {}, and MPI joins {}. Each would run for itself. Start them "
+            "by the mpirun of the same MPI or by srun --mpi=pmix, or set SHARDARRAY_PROCESSES=alone.",
+            count_text(expected, "process"), link->count()));
     } catch (...) {
       link.reset();
       failure = std::current_exception();
@@ -80,11 +80,10 @@ Progress::Progress(int expected) : timeout_(comm_timeout()) {
   if (!start->is_over) {
     start->is_given_up = true;
     thread_.detach();
-    throw DeviceError(
-        fmt::format("processes: MPI has not started within {} s. It starts when all {} processes that the "
-                    "launcher has started use the library. Look at what the others do, or set "
-                    "SHARDARRAY_COMM_TIMEOUT longer.",
-                    timeout_.count() / 1000, expected));
+    throw DeviceError(fmt::format(
+        "processes: MPI has not started within {} s. It starts when all {} that the launcher has started use "
+        "the library. Look at what the others do, or set SHARDARRAY_COMM_TIMEOUT longer.",
+        timeout_.count() / 1000, count_text(expected, "process")));
   }
   if (start->failure) {
     lock.unlock();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/count_text.h"
 #include "base/sizes.h"
 #include "graph/trace_state.h"
 #include "ops/api.h"
@@ -66,10 +67,10 @@ ArraysAt arrays_in(const char* function, const Shape& shape, const Indices& give
   std::size_t used = 0, dim = 0, kept = 0;  // dimensions of shape; of y
   for (const Index& i : given) used += dims_of(function, i);
   if (used > shape.size())
-    throw ShapeError(fmt::format(
-        "{}: {} indices for shape {} of rank {}. There is at most one per dimension. Remove some, or add "
-        "dimensions with newaxis.",
-        function, used, to_string(shape), shape.size()));
+    throw ShapeError(
+        fmt::format("{}: {} for shape {} of rank {}. There is at most one per dimension. Remove some, or add "
+                    "dimensions with newaxis.",
+                    function, count_text(used, "index", "indices"), to_string(shape), shape.size()));
   std::vector<bool> chooses;  // integers beside arrays do, too
   for (const Index& i : given) {
     const bool first = std::find(chooses.begin(), chooses.end(), true) == chooses.end();

@@ -1,6 +1,7 @@
 // astype, bitcast, stop_gradient: the same elements as another type.
 #include <fmt/core.h>
 
+#include "base/count_text.h"
 #include "ops/api.h"
 #include "ops/complex.h"
 #include "ops/rules.h"
@@ -47,10 +48,9 @@ SHARDARRAY_OP op_bitcast = elementwise(
          [](const Call& c) {
            if (itemsize(c.in[0].dtype) != itemsize(c.attrs->dtype))
              throw DTypeError(fmt::format(
-                 "bitcast: {} of {} bytes to {} of {} bytes. The widths must be equal. Use astype to convert "
-                 "values.",
-                 to_string(c.in[0]), itemsize(c.in[0].dtype), name(c.attrs->dtype),
-                 itemsize(c.attrs->dtype)));
+                 "bitcast: {} of {} to {} of {}. The widths must be equal. Use astype to convert values.",
+                 to_string(c.in[0]), count_text(itemsize(c.in[0].dtype), "byte"), name(c.attrs->dtype),
+                 count_text(itemsize(c.attrs->dtype), "byte")));
            if ((c.in[0].dtype == DType::bool_) != (c.attrs->dtype == DType::bool_))
              throw DTypeError(fmt::format(
                  "bitcast: {} to {}. A bool has one bit, whatever its byte. Use astype to convert values.",

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/count_text.h"
 #include "ops/windows.h"
 
 namespace shardarray {
@@ -118,9 +119,9 @@ void check_groups(const char* function, const Array& lhs, const Array& rhs, cons
     misfit("There is 1 group or more, and one of both numbers is 1. Correct them.");
   if (s.channels % features != 0 || s.channels / features != s.inputs)
     misfit(
-        fmt::format("The {} channels of lhs are those of all feature groups, and the kernel has the {} of "
-                    "one. Check the dimension numbers and the groups.",
-                    s.channels, s.inputs));
+        fmt::format("The {} of lhs are those of all feature groups, and the kernel has the {} of one. Check "
+                    "the dimension numbers and the groups.",
+                    count_text(s.channels, "channel"), s.inputs));
   if (s.outputs % features != 0 || s.outputs % batches != 0 || s.batch % batches != 0)
     misfit(
         fmt::format("Groups divide the {} output channels, batch groups also the batch of {}. Check the "

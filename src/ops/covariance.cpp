@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "base/count_text.h"
 #include "graph/trace_state.h"
 #include "ops/api.h"
 #include "ops/complex.h"
@@ -25,10 +26,8 @@ static Array variables_of(const char* function, const Array& x, bool rowvar, Wea
 // Of each observation, floating and without sign.
 static Array weights_of(const char* function, const char* which, const Array& weights, std::int64_t n) {
   if (!(type_of(weights, function).shape == Shape{n}))
-    throw ShapeError(
-        fmt::format("{}: {} {} of {} observations. Every one has a weight. Give a vector that "
-                    "is as long.",
-                    function, which, to_string(type_of(weights)), n));
+    throw ShapeError(fmt::format("{}: {} {} of {}. Every one has a weight. Give a vector that is as long.",
+                                 function, which, to_string(type_of(weights)), count_text(n, "observation")));
   return abs(weights);
 }
 static Array covariances(const char* function, const Array& x, const Array* y, const CovOptions& o) {
@@ -39,9 +38,8 @@ static Array covariances(const char* function, const Array& x, const Array* y, c
   if (y != nullptr) {
     const Array more = variables_of(function, *y, o.rowvar, t);
     if (more.shape()[1] != v.shape()[1])
-      throw ShapeError(
-          fmt::format("{}: {} observations and {}. Both arrays have as many. See CovOptions::rowvar.",
-                      function, v.shape()[1], more.shape()[1]));
+      throw ShapeError(fmt::format("{}: {} and {}. Both arrays have as many. See CovOptions::rowvar.",
+                                   function, count_text(v.shape()[1], "observation"), more.shape()[1]));
     const Array both[] = {v, more};
     v = primitive::concatenate(both, 0);
   }

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/complex_parts.h"
+#include "base/count_text.h"
 #include "graph/trace_state.h"
 #include "ops/complex.h"
 #include "ops/matrices.h"
@@ -230,8 +231,8 @@ Array several_axes(const char* function, const Array& x, const AxesOptions& o, F
   else
     for (std::int64_t d = o.s ? rank - std::ssize(*o.s) : 0; d < rank; d++) axes.push_back(d);
   if (o.s && o.s->size() != axes.size())
-    throw ShapeError(fmt::format("{}: {} lengths for {} axes. There is one for each. Name the axes.",
-                                 function, o.s->size(), axes.size()));
+    throw ShapeError(fmt::format("{}: {} for {}. There is one for each. Name the axes.", function,
+                                 count_text(o.s->size(), "length"), count_text(axes.size(), "axis")));
   api::axes_of(function, axes, shape);
   if (axes.size() == 0 && kind != FourierKind::complex)
     throw ShapeError(

@@ -1,6 +1,7 @@
 // Histograms of several dimensions: the bin of each dimension by a search, all of them as one position.
 #include <fmt/core.h>
 
+#include "base/count_text.h"
 #include "base/sizes.h"
 #include "graph/trace_state.h"
 #include "ops/api.h"
@@ -64,14 +65,12 @@ static Array counted_rows(const char* function, const Array& x, const std::vecto
                           const Array* weights) {
   const Shape& shape = type_of(x, function).shape;
   if (shape.size() != 2 || shape[1] != std::ssize(edges) || edges.empty())
-    throw ShapeError(
-        fmt::format("{}: points {} and edges of {} dimensions. A row is a point, and every column has edges. "
-                    "Give as many.",
-                    function, to_string(type_of(x)), edges.size()));
+    throw ShapeError(fmt::format(
+        "{}: points {} and edges of {}. A row is a point, and every column has edges. Give as many.",
+        function, to_string(type_of(x)), count_text(edges.size(), "dimension")));
   if (weights != nullptr && !(type_of(*weights, function).shape == Shape{shape[0]}))
-    throw ShapeError(
-        fmt::format("{}: weights {} of {} points. Every one has one. Give a vector that is as long.",
-                    function, to_string(type_of(*weights)), shape[0]));
+    throw ShapeError(fmt::format("{}: weights {} of {}. Every one has one. Give a vector that is as long.",
+                                 function, to_string(type_of(*weights)), count_text(shape[0], "point")));
   std::vector<Array> columns;
   for (std::int64_t d = 0; d < shape[1]; d++)
     columns.push_back(primitive::reshape(primitive::slice_dim(x, 1, d, d + 1), {shape[0]}));

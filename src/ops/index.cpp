@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/count_text.h"
 #include "graph/trace_state.h"
 #include "ops/api.h"
 #include "ops/array_index.h"
@@ -71,10 +72,10 @@ Selection selected(const Shape& shape, const Indices& given) {
   const auto ellipses =
       std::count_if(given.begin(), given.end(), [](const Index& i) { return i.kind == Kind::ellipsis; });
   if (used > shape.size())
-    throw ShapeError(fmt::format(
-        "index: {} indices for shape {} of rank {}. There is at most one per dimension. Remove some, or add "
-        "dimensions with newaxis.",
-        used, to_string(shape), shape.size()));
+    throw ShapeError(
+        fmt::format("index: {} for shape {} of rank {}. There is at most one per dimension. Remove some, or "
+                    "add dimensions with newaxis.",
+                    count_text(used, "index", "indices"), to_string(shape), shape.size()));
   if (ellipses > 1)
     throw ShapeError(fmt::format(
         "index: {} ellipses. One stands for all dimensions between. Use all for single ones.", ellipses));

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/count_text.h"
 #include "base/sizes.h"
 #include "ops/api.h"
 #include "ops/array_index.h"
@@ -101,9 +102,9 @@ Array compress_fn::operator()(const Array& condition, const Array& x, std::int64
   const Shape& mine = type_of(condition, "compress").shape;
   if (mine.size() != 1 || mine[0] > from.shape()[dim])
     throw ShapeError(
-        fmt::format("compress: a condition of shape {} for {} elements. It is a vector that is not longer. "
-                    "Use extract for all elements of an array.",
-                    to_string(mine), from.shape()[dim]));
+        fmt::format("compress: a condition of shape {} for {}. It is a vector that is not longer. Use "
+                    "extract for all elements of an array.",
+                    to_string(mine), count_text(from.shape()[dim], "element")));
   need_size("compress", size);
   Shape shape = from.shape();
   shape[dim] = size;
@@ -143,9 +144,9 @@ Array ravel_multi_index(const std::vector<Array>& index, const Shape& shape, Tak
   const Site site(w, "ravel_multi_index");
   need_elements_in("ravel_multi_index", shape);
   if (index.size() != shape.size())
-    throw ShapeError(fmt::format(
-        "ravel_multi_index: {} positions in shape {}. There is one for each dimension. Give as many.",
-        index.size(), to_string(shape)));
+    throw ShapeError(
+        fmt::format("ravel_multi_index: {} in shape {}. There is one for each dimension. Give as many.",
+                    count_text(index.size(), "position"), to_string(shape)));
   ArraysAt at;
   at.arrays = index;
   for (std::size_t d = 0; d < shape.size(); d++) at.dims.push_back(static_cast<std::int64_t>(d));
@@ -225,9 +226,9 @@ static void need_begin(const char* function, const Array& start, std::int64_t n,
 static void need_starts(const char* function, const std::vector<Array>& starts, const Shape& sizes,
                         const Shape& shape) {
   if (starts.size() == shape.size() && sizes.size() == shape.size()) return;
-  throw ShapeError(fmt::format(
-      "{}: {} starts and {} sizes for shape {}. There is one of each for a dimension. Give as many.",
-      function, starts.size(), sizes.size(), to_string(shape)));
+  throw ShapeError(
+      fmt::format("{}: {} and {} for shape {}. There is one of each for a dimension. Give as many.", function,
+                  count_text(starts.size(), "start"), count_text(sizes.size(), "size"), to_string(shape)));
 }
 // The dimensions in which a part is smaller than the whole, and where it begins there.
 struct PartBegins {

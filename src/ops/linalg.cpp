@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/count_text.h"
 #include "ops/api.h"
 #include "ops/complex.h"
 #include "ops/contraction_order.h"
@@ -225,9 +226,8 @@ Array tensordot_fn::over_last(const Array& a, const Array& b, std::int64_t axes,
   const Site site(w, "tensordot");
   const auto rank = static_cast<std::int64_t>(type_of(a, "tensordot").shape.size());
   if (axes < 0 || axes > rank || axes > static_cast<std::int64_t>(type_of(b, "tensordot").shape.size()))
-    throw ShapeError(
-        fmt::format("tensordot: {} axes of {} and {}. Both operands must have that many. Give fewer.", axes,
-                    to_string(type_of(a)), to_string(type_of(b))));
+    throw ShapeError(fmt::format("tensordot: {} of {} and {}. Both operands must have that many. Give fewer.",
+                                 count_text(axes, "axis"), to_string(type_of(a)), to_string(type_of(b))));
   Shape axes_a, axes_b;
   for (std::int64_t k = 0; k < axes; k++) {
     axes_a.push_back(rank - axes + k);
@@ -271,8 +271,8 @@ Letters parsed(const std::string& text, std::size_t operands) {
   }
   Letters l = split_letters(s);
   if (l.in.size() != operands)
-    refuse(text, fmt::format("{} terms for {} operands. Every operand needs one. Separate terms by commas.",
-                             l.in.size(), operands));
+    refuse(text, fmt::format("{} for {}. Every operand needs one. Separate terms by commas.",
+                             count_text(l.in.size(), "term"), count_text(operands, "operand")));
   return l;
 }
 

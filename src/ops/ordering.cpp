@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/count_text.h"
 #include "base/sizes.h"
 #include "graph/trace_state.h"
 #include "ops/api.h"
@@ -48,8 +49,8 @@ Array argpartition_fn::operator()(const Array& x, std::int64_t kth, std::int64_t
     throw ShapeError("argpartition: the axis has no elements. One of them is put in its place. Give more.");
   if (kth < -n || kth >= n)
     throw ShapeError(
-        fmt::format("argpartition: place {} of {} elements. Places are in {} .. {}. Give one of them.", kth,
-                    n, -n, n - 1));
+        fmt::format("argpartition: place {} of {}. Places are in {} .. {}. Give one of them.", kth,
+                    count_text(n, "element"), -n, n - 1));
   return argsort(x, axis);
 }
 
@@ -98,9 +99,8 @@ std::pair<Array, Array> top_k_fn::operator()(const Array& x, std::int64_t k, Whe
   const Shape& shape = type_of(x, "top_k").shape;
   const std::size_t dim = api::axis_of("top_k", -1, shape);
   if (k < 0 || k > shape[dim])
-    throw ShapeError(
-        fmt::format("top_k: k is {} of {} elements. It is not negative and not more. Give a smaller one.", k,
-                    shape[dim]));
+    throw ShapeError(fmt::format("top_k: k is {} of {}. It is not negative and not more. Give a smaller one.",
+                                 k, count_text(shape[dim], "element")));
   // Of blocks first, then of pairs of neighbours: of a dimension that is cut only the largest of each tile move. Shorter blocks would
   // take longer to sort than the whole.
   std::int64_t blocks = 1;
@@ -234,8 +234,8 @@ std::pair<Array, Array> histogram_fn::operator()(const Array& x, const Array& ed
   need_vector("histogram", "edges", edges);
   const std::int64_t n = edges.shape()[0];
   if (n < 2)
-    throw ShapeError(
-        fmt::format("histogram: {} edges. A bin has two. Give the edges, or a number of bins.", n));
+    throw ShapeError(fmt::format("histogram: {}. A bin has two. Give the edges, or a number of bins.",
+                                 count_text(n, "edge")));
   const Array& weighted = o.weights.array ? *o.weights.array : x;
   const WeakType t = api::to_inexact(api::promoted("histogram", {&x, &edges, &weighted}));
   const Array values = flattened(api::cast(x, t)), borders = api::cast(edges, t);

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "base/count_text.h"
 #include "ops/complex.h"
 #include "ops/function.h"
 #include "ops/rules.h"
@@ -211,9 +212,8 @@ Array select(const std::vector<Array>& conditions, const std::vector<Array>& cho
   const Site site(w, "select");
   if (conditions.empty() || conditions.size() != choices.size())
     throw ShapeError(fmt::format(
-        "select: {} conditions, {} choices. Every condition has its choice, and there is one at least. Give "
-        "as many of both.",
-        conditions.size(), choices.size()));
+        "select: {}, {}. Every condition has its choice, and there is one at least. Give as many of both.",
+        count_text(conditions.size(), "condition"), count_text(choices.size(), "choice")));
   // one type of all: pairs could lose digits or wrap on the way
   const WeakType t =
       promote_types(api::promoted_all("select", choices), api::weak_type_of(otherwise, "select"));

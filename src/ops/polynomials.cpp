@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include "base/count_text.h"
 #include "base/sizes.h"
 #include "graph/trace_state.h"
 #include "ops/api.h"
@@ -85,9 +86,9 @@ Array polyint_fn::operator()(const Array& p, std::int64_t m, const Array& k, Whe
   const WeakType t = api::to_inexact(api::promoted("polyint", {&p, &k}));
   const Shape& shape = type_of(k, "polyint").shape;
   if (!shape.empty() && !(shape == Shape{1}) && !(shape == Shape{m}))
-    throw ShapeError(fmt::format(
-        "polyint: constants {} of {} integrals. They are a number, or one for each. Give as many.",
-        to_string(type_of(k)), m));
+    throw ShapeError(
+        fmt::format("polyint: constants {} of {}. They are a number, or one for each. Give as many.",
+                    to_string(type_of(k)), count_text(m, "integral")));
   if (m == 0) return api::cast(p, t);
   const Array both[] = {api::cast(p, t), primitive::broadcast_to(api::cast(k, t), {m})};
   const Array c = primitive::concatenate(both, 0);
@@ -132,8 +133,8 @@ Array polyfit_fn::operator()(const Array& x, const Array& y, std::int64_t degree
   if (degree < 0)
     throw ShapeError(fmt::format("polyfit: degree {}. It is not negative. Use 0 for a constant.", degree));
   if (o.w.has_value() && !(o.w.shape() == places))
-    throw ShapeError(fmt::format("polyfit: weights {} of {} places. Every place has one. Give as many.",
-                                 to_string(type_of(o.w)), places[0]));
+    throw ShapeError(fmt::format("polyfit: weights {} of {}. Every place has one. Give as many.",
+                                 to_string(type_of(o.w)), count_text(places[0], "place")));
   const Array column = primitive::reshape(api::cast(weights, t), {weights.size(), 1});
   Array powers = vander(api::cast(x, t), add_sizes(degree, 1)), right = api::cast(y, t);
   if (o.w.has_value()) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/count_text.h"
 #include "base/sizes.h"
 #include "graph/trace_state.h"
 #include "ops/api.h"
@@ -135,7 +136,9 @@ static Array chain_product(const std::vector<Array>& x, const std::vector<std::v
 Array multi_dot_fn::operator()(const std::vector<Array>& operands, Where w) const {
   const Site site(w, "multi_dot");
   const std::size_t n = operands.size();
-  if (n < 2) throw ShapeError(fmt::format("multi_dot: {} arrays. A chain has two at least. Give more.", n));
+  if (n < 2)
+    throw ShapeError(
+        fmt::format("multi_dot: {}. A chain has two at least. Give more.", count_text(n, "array")));
   const WeakType common = api::promoted_all("multi_dot", operands);
   std::vector<Array> x;
   x.reserve(n);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/count_text.h"
 #include "base/sizes.h"
 #include "graph/trace_state.h"
 #include "ops/api.h"
@@ -55,9 +56,9 @@ static std::pair<Array, std::size_t> repeated_along(const Array& x, std::optiona
   const std::size_t dim = api::axis_of("repeat", axis.value_or(0), type_of(y, "repeat").shape);
   if (counts != y.shape()[dim] && counts != 1)
     throw ShapeError(
-        fmt::format("repeat: {} counts for {} along axis {}. Every element has one, or all have the same. "
-                    "Give as many, or one number.",
-                    counts, to_string(type_of(y)), dim));
+        fmt::format("repeat: {} for {} along axis {}. Every element has one, or all have the same. Give as "
+                    "many, or one number.",
+                    count_text(counts, "count"), to_string(type_of(y)), dim));
   return {y, dim};
 }
 // Elements of the same count that stand side by side are one piece.
@@ -148,10 +149,9 @@ static Array padded_generally(const Array& x, const std::vector<PadWidths>& widt
     }
     // what goes of one end takes of what came at the other one
     if (add_sizes(n, around[d].first + around[d].second) < add_sizes(front, back))
-      throw ShapeError(
-          fmt::format("pad_general: widths {} and {} of {} elements along axis {}. No more goes than there "
-                      "is. Remove fewer.",
-                      widths[d].low, widths[d].high, n, d));
+      throw ShapeError(fmt::format(
+          "pad_general: widths {} and {} of {} along axis {}. No more goes than there is. Remove fewer.",
+          widths[d].low, widths[d].high, count_text(n, "element"), d));
     y = primitive::slice_dim(y, d, 0, 0);
     around[d] = {n + widths[d].low + widths[d].high, 0};
   }
@@ -162,8 +162,8 @@ Array pad_general_fn::operator()(const Array& x, const std::vector<PadWidths>& w
   const Site site(w, "pad_general");
   const Type& t = type_of(x, "pad_general");
   if (widths.size() != t.shape.size())
-    throw ShapeError(fmt::format("pad_general: {} widths for {}. Every dimension has three. Give as many.",
-                                 widths.size(), to_string(t)));
+    throw ShapeError(fmt::format("pad_general: {} for {}. Every dimension has three. Give as many.",
+                                 count_text(widths.size(), "width"), to_string(t)));
   Type grown = t;
   for (std::size_t d = 0; d < widths.size(); d++) {
     const PadWidths& each = widths[d];

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/count_text.h"
 #include "ops/api.h"
 
 namespace shardarray {
@@ -16,9 +17,9 @@ void need_rows(const char* function, const Array& x, std::int64_t rows, std::int
                const Array& index) {
   if (rows == 0 && index.size() > 0)
     throw ShapeError(
-        fmt::format("{}: {} has no elements along axis {}, and there are {} indices. An index needs an "
+        fmt::format("{}: {} has no elements along axis {} for {}. An index needs an "
                     "element. Check the size first.",
-                    function, to_string(type_of(x)), axis, index.size()));
+                    function, to_string(type_of(x)), axis, count_text(index.size(), "index", "indices")));
 }
 
 RowIndex row_index(const Array& index, std::int64_t rows, TakeMode mode, bool from_end) {

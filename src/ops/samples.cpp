@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/count_text.h"
 #include "base/sizes.h"
 #include "graph/trace_state.h"
 #include "ops/api.h"
@@ -160,10 +161,8 @@ std::vector<Array> gradient_fn::operator()(const Array& x, const Shape& axes,
                                            const std::vector<Array>& distances, Where w) const {
   const Site site(w, "gradient");
   if (distances.size() > 1 && std::ssize(distances) != std::ssize(axes))
-    throw ShapeError(
-        fmt::format("gradient: {} distances for {} axes. There is one for each, or one for all. Give as "
-                    "many.",
-                    distances.size(), axes.size()));
+    throw ShapeError(fmt::format("gradient: {} for {}. There is one for each, or one for all. Give as many.",
+                                 count_text(distances.size(), "distance"), count_text(axes.size(), "axis")));
   std::vector<Array> slopes;
   for (std::size_t k = 0; k < axes.size(); k++)
     slopes.push_back(distances.empty() ? gradient(x, axes[k])

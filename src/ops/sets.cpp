@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include "base/count_text.h"
 #include "base/sizes.h"
 #include "graph/trace_state.h"
 #include "ops/api.h"
@@ -85,8 +86,8 @@ std::pair<Array, Array> promoted_sets(const char* function, const Array& a, cons
 void need_fill(const char* function, const Array& x, std::optional<std::int64_t> size,
                std::optional<double> fill_value) {
   if (num_elements(type_of(x, function).shape) > 0 || size.value_or(0) <= 0 || fill_value) return;
-  throw ShapeError(fmt::format("{}: {} values of {}. It has no least one to fill up with. Give a fill_value.",
-                               function, *size, to_string(type_of(x))));
+  throw ShapeError(fmt::format("{}: {} of {}. It has no least one to fill up with. Give a fill_value.",
+                               function, count_text(*size, "value"), to_string(type_of(x))));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/count_text.h"
 #include "base/sizes.h"
 #include "graph/trace_state.h"
 #include "ops/api.h"
@@ -205,8 +206,8 @@ static Shape resolved(const Shape& wanted, const Shape& from) {
   if (open && known > 0 && n % known == 0) *open = n / known;
   if ((open && *open == -1) || (!open && known != n))
     throw ShapeError(
-        fmt::format("reshape: cannot reshape {} ({} elements) into {}. The number of elements must stay. {}.",
-                    to_string(from), n, to_string(wanted),
+        fmt::format("reshape: cannot reshape {} ({}) into {}. The number of elements must stay. {}.",
+                    to_string(from), count_text(n, "element"), to_string(wanted),
                     open ? fmt::format("Give sizes beside -1 whose product divides {}", n)
                          : "Use -1 for a size that follows from the others"));
   return shape;
@@ -312,8 +313,8 @@ Array transpose_fn::operator()(const Array& x, const Shape& perm, Where w) const
   } else {
     if (perm.size() != shape.size())
       throw ShapeError(fmt::format(
-          "transpose: permutation {} for shape {}. Every dimension must stand in it once. List all {} axes.",
-          to_string(perm), to_string(shape), shape.size()));
+          "transpose: permutation {} for shape {}. Every dimension must stand in it once. List all {}.",
+          to_string(perm), to_string(shape), count_text(shape.size(), "axis")));
     api::axes_of("transpose", perm, shape);
     for (std::size_t k = 0; k < p.size(); k++)
       p[k] = static_cast<std::int64_t>(api::axis_of("transpose", perm[k], shape));

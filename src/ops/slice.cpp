@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "base/ceil_div.h"
+#include "base/count_text.h"
 #include "base/sizes.h"
 #include "graph/trace_state.h"
 #include "ops/api.h"
@@ -84,9 +85,9 @@ std::vector<Array> split_fn::pieces(const Array& x, std::int64_t n, std::int64_t
   const std::size_t dim = api::axis_of("split", axis, type_of(x, "split").shape);
   const std::int64_t size = x.shape()[dim];
   if (n < 1 || size % n != 0)
-    throw ShapeError(fmt::format(
-        "split: {} elements into {} pieces. The pieces must be equal. Give the positions where pieces begin.",
-        size, n));
+    throw ShapeError(
+        fmt::format("split: {} into {}. The pieces must be equal. Give the positions where pieces begin.",
+                    count_text(size, "element"), count_text(n, "piece")));
   constexpr std::int64_t most = std::int64_t{1} << 20;
   if (n > most)
     throw ShapeError(fmt::format(
@@ -106,9 +107,8 @@ std::vector<Array> split_fn::operator()(const Array& x, const Shape& positions, 
   std::int64_t begin = 0;
   auto cut = [&](std::int64_t end) {
     if (end < begin || end > size)
-      throw ShapeError(
-          fmt::format("split: positions {} for {} elements. They must rise and lie inside. Sort them.",
-                      to_string(positions), size));
+      throw ShapeError(fmt::format("split: positions {} for {}. They must rise and lie inside. Sort them.",
+                                   to_string(positions), count_text(size, "element")));
     parts.push_back(primitive::slice_dim(x, dim, begin, end));
     begin = end;
   };
@@ -230,9 +230,9 @@ static std::pair<Shape, Shape> pad_widths(const Array& x,
   const Type& t = type_of(x, "pad");
   if (widths.size() != t.shape.size())
     throw ShapeError(
-        fmt::format("pad: {} pairs of widths for shape {}. Every dimension needs one pair. Use {{0, 0}} for "
+        fmt::format("pad: {} of widths for shape {}. Every dimension needs one pair. Use {{0, 0}} for "
                     "dimensions that stay.",
-                    widths.size(), to_string(t.shape)));
+                    count_text(widths.size(), "pair"), to_string(t.shape)));
   Shape lo, hi;
   for (auto [before, after] : widths) {
     if (before < 0 || after < 0)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/count_text.h"
 #include "base/sizes.h"
 #include "ops/complex.h"
 #include "ops/matrices.h"
@@ -275,10 +276,9 @@ Array linalg::tensorinv_fn::operator()(const Array& a, std::int64_t ind, Where w
   const Site site(w, "linalg::tensorinv");
   const Shape& shape = type_of(a, "linalg::tensorinv").shape;
   if (ind < 1 || ind > std::ssize(shape))
-    throw ShapeError(
-        fmt::format("linalg::tensorinv: ind is {} of {} dimensions. It is how many of them are rows, 1 at "
-                    "least. Give another one.",
-                    ind, shape.size()));
+    throw ShapeError(fmt::format(
+        "linalg::tensorinv: ind is {} of {}. It is how many of them are rows, 1 at least. Give another one.",
+        ind, count_text(shape.size(), "dimension")));
   const auto rows = static_cast<std::size_t>(ind);
   const std::int64_t n = product_of(shape, 0, rows), m = product_of(shape, rows, shape.size());
   if (n != m)

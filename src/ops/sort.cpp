@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/count_text.h"
 #include "ops/api.h"
 #include "ops/complex.h"
 #include "ops/rules.h"
@@ -86,9 +87,8 @@ std::vector<Array> sort_fn::operator()(const std::vector<Array>& operands, const
                                    to_string(shape), to_string(x.shape())));
   if (o.num_keys < 1 || o.num_keys > std::ssize(operands))
     throw Error(
-        fmt::format("sort: {} keys of {} operands. There is one at least, and no more than operands. Change "
-                    "num_keys.",
-                    o.num_keys, operands.size()));
+        fmt::format("sort: {} of {}. There is one at least, and no more than operands. Change num_keys.",
+                    count_text(o.num_keys, "key"), count_text(operands.size(), "operand")));
   const std::size_t dim = api::axis_of("sort", o.axis, shape);
   if (o.num_keys == 1) {
     const Arrays sorted = primitive::sort(operands, dim);

@@ -5,15 +5,16 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/count_text.h"
+
 namespace shardarray::windows {
 
 Shape per_dimension(const char* function, const char* what, const Shape& given, std::size_t rank) {
   if (given.empty()) return Shape::filled(rank, 1);
   if (given.size() != rank && given.size() != 1)
     throw ShapeError(fmt::format(
-        "{}: {} {} for {} spatial dimensions. There is one number for each of them, or one for all. "
-        "Add or remove numbers.",
-        function, what, to_string(given), rank));
+        "{}: {} {} for {}. There is one number for each of them, or one for all. Add or remove numbers.",
+        function, what, to_string(given), count_text(rank, "spatial dimension")));
   for (const std::int64_t n : given)
     if (n < 1)
       throw ShapeError(
@@ -40,9 +41,9 @@ Widths widths_of(const char* function, const Padding& padding, const Shape& size
   if (rule.empty()) {
     if (given != rank && given != 1)
       throw ShapeError(
-          fmt::format("{}: {} widths of padding for {} spatial dimensions. There is one pair for each of "
-                      "them, or one for all. Add or remove widths.",
-                      function, given, rank));
+          fmt::format("{}: {} of padding for {}. There is one pair for each of them, or one for all. Add or "
+                      "remove widths.",
+                      function, count_text(given, "width"), count_text(rank, "spatial dimension")));
     return given == rank ? padding.widths() : Widths(rank, padding.widths()[0]);
   }
   Widths r;
@@ -73,9 +74,9 @@ Array surrounded(const char* function, const Array& x, const Shape& dims, const 
     constexpr std::int64_t most = std::int64_t{1} << 40;
     if (lo > most || hi > most || lo < -most || hi < -most || wide[d] > byte_limit || wide[d] + lo + hi < 0)
       throw ShapeError(
-          fmt::format("{}: padding {} and {} of {} elements. What is left is not negative, and a size is at "
-                      "most 2^40. Correct the widths.",
-                      function, lo, hi, wide[d]));
+          fmt::format("{}: padding {} and {} of {}. What is left is not negative, and a size is at most "
+                      "2^40. Correct the widths.",
+                      function, lo, hi, count_text(wide[d], "element")));
     before[d] = std::max<std::int64_t>(lo, 0);
     behind[d] = std::max<std::int64_t>(hi, 0);
     // what is taken away may reach into the padding of the other side

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/count_text.h"
 #include "base/env.h"
 #include "runtime/modes.h"
 #include "runtime/processes.h"
@@ -92,18 +93,18 @@ void set_cpu_device_count(int n, Where w) {
                     n, most_devices));
   }
   if (default_was_found())
-    throw DeviceError(fmt::format(
-        "set_cpu_device_count: {} devices asked for, but arrays go to a GPU already. The call says that they "
-        "go to the CPU, before the first use of a device. Call it first in main, or name the platform in "
-        "SHARDARRAY_PLATFORM.",
-        n));
+    throw DeviceError(
+        fmt::format("set_cpu_device_count: {} asked for, but arrays go to a GPU already. The call says that "
+                    "they go to the CPU, before the first use of a device. Call it first in main, or name "
+                    "the platform in SHARDARRAY_PLATFORM.",
+                    count_text(n, "device")));
   CpuDevices& c = cpu_devices();
   const std::lock_guard lock(c.mutex);
   if (c.used && n != c.count) {
     throw DeviceError(fmt::format(
-        "set_cpu_device_count: {} devices asked for, but {} are in use already. The number is fixed at the "
+        "set_cpu_device_count: {} asked for, but the process uses {} already. The number is fixed at the "
         "first use of a device. Call it first in main, or set SHARDARRAY_CPU_DEVICES={}.",
-        n, c.count, n));
+        count_text(n, "device"), c.count, n));
   }
   c.count = n;
   c.set = true;
@@ -122,8 +123,8 @@ void need_devices(const char* function, std::span<const Device> given) {
     const std::optional<Device> known = known_device(function, d.platform, d.id);
     if (!known)
       throw DeviceError(fmt::format(
-          "{}: there is no device {}:{}. There are {} devices, numbered from 0. Use one of devices().",
-          function, d.platform, d.id, backend(function, d.platform).devices().size()));
+          "{}: there is no device {}:{}. The platform has {}, numbered from 0. Use one of devices().",
+          function, d.platform, d.id, count_text(backend(function, d.platform).devices().size(), "device")));
     if (known->process_index != d.process_index)
       throw DeviceError(fmt::format(
           "{}: the device {} is said to be of process {}, but is of process {}. Where a device lies is not "
@@ -189,10 +190,10 @@ DeviceGrid create_device_mesh(const Shape& shape, std::vector<Device> given, Whe
     known = n;
   }
   if (!valid || known != n) {
-    throw DeviceError(fmt::format(
-        "create_device_mesh: the shape {} does not fit {} devices. Its sizes must multiply to the number of "
-        "devices; one of them may be -1. Change the shape or pass that many devices.",
-        to_string(shape), n));
+    throw DeviceError(
+        fmt::format("create_device_mesh: the shape {} does not fit {}. Its sizes must multiply to the number "
+                    "of devices; one of them may be -1. Change the shape or pass that many devices.",
+                    to_string(shape), count_text(n, "device")));
   }
   return grid;
 }

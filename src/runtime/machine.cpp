@@ -11,6 +11,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
+#include "base/count_text.h"
 #include "runtime/devices.h"
 #include "runtime/platforms.h"
 #include "shardarray/error.h"
@@ -204,7 +205,7 @@ void check_machine(const Machine& m) {
     refuse(m, "is no name: letters, digits, `_`, `-` and `.` make one");
   if (m.name == "gpu") refuse(m, "is the name of a platform that is here");
   if (m.device_count < 1 || m.device_count > 4096)
-    refuse(m, fmt::format("has {} devices; 1 to 4,096 can be", m.device_count));
+    refuse(m, fmt::format("has {}; 1 to 4,096 can be", count_text(m.device_count, "device")));
   const auto positive = [&](double number, const std::string& what) {
     if (!(number > 0 && number <= 1e18))
       refuse(m, fmt::format("has {} {}; it is a number above 0, 1e18 at most", what, number));
@@ -229,15 +230,14 @@ void check_machine(const Machine& m) {
       refuse(m, fmt::format("has links '{}' with a latency of {}; it is a number of seconds", l.name,
                             l.latency));
     if (l.devices <= before || l.devices % before != 0)
-      refuse(m,
-             fmt::format("has links '{}' between {} devices, behind groups of {}; groups are made of whole "
-                         "groups of the links before",
-                         l.name, l.devices, before));
+      refuse(m, fmt::format("has links '{}' between {}, behind groups of {}; groups are made of whole groups "
+                            "of the links before",
+                            l.name, count_text(l.devices, "device"), before));
     before = l.devices;
   }
   if (before != m.device_count)
-    refuse(m, fmt::format("has {} devices and links between {}; the last links join all", m.device_count,
-                          before));
+    refuse(m, fmt::format("has {} and links between {}; the last links join all",
+                          count_text(m.device_count, "device"), before));
 }
 
 const Machine* described_machine(std::string_view platform) {

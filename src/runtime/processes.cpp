@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "abi_hash.h"
+#include "base/count_text.h"
 #include "base/env.h"
 #include "shardarray/error.h"
 
@@ -80,10 +81,11 @@ Processes* joined() {
     plugin = static_cast<const ProcessesPlugin*>(
         &open_plugin(plugin_path("mpi"), "processes", "MPI (Open MPI 4.1 or another MPI 3.1)"));
   } catch (const CompileError& e) {
-    throw DeviceError(e.text() +
-                      fmt::format(" A launcher has started {} processes; SHARDARRAY_PROCESSES=alone "
-                                  "lets each of them run for itself.",
-                                  count));
+    throw DeviceError(
+        e.text() +
+        fmt::format(
+            " A launcher has started {}; SHARDARRAY_PROCESSES=alone lets each of them run for itself.",
+            count_text(count, "process")));
   }
   static std::exception_ptr& failure = *new std::exception_ptr;  // MPI starts once
   if (failure) std::rethrow_exception(failure);

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include "base/count_text.h"
 #include "graph/trace_state.h"
 #include "ops/api.h"
 
@@ -30,10 +31,9 @@ Array core::piecewise(const Array& x, const std::vector<Array>& conditions, cons
                       Where w) {
   const Site site(w, "piecewise");
   if (values.size() != conditions.size() && values.size() != conditions.size() + 1)
-    throw ShapeError(fmt::format(
-        "piecewise: {} functions for {} conditions. There are as many, or one more for what is left. Give as "
-        "many.",
-        values.size(), conditions.size()));
+    throw ShapeError(
+        fmt::format("piecewise: {} for {}. There are as many, or one more for what is left. Give as many.",
+                    count_text(values.size(), "function"), count_text(conditions.size(), "condition")));
   const Type& t = type_of(x, "piecewise");
   const WeakType kept{t.dtype, t.weak};
   Array r = values.size() > conditions.size() ? values.back().astype(kept.dtype) : zeros_like(x);

@@ -4,6 +4,8 @@
 #include "shardarray/shard_map.h"
 #include "shardarray/vmap.h"
 
+#include "base/count_text.h"
+
 namespace shardarray {
 
 namespace {
@@ -25,9 +27,9 @@ static const Tree& entry_at(const Tree& root, const Path& path, const List& list
   if (entries->size() == path.count) return (*entries)[path.ordinal];
   const std::string of = path.up ? list_place(*path.up) : "";
   throw TreeError(fmt::format(
-      "{}: {}{} has {} entries for {} parts. A list needs one entry for each argument, element or "
-      "field. Write one {} for all of them, or one for each.",
-      function, option, of, entries->size(), path.count, entry));
+      "{}: {}{} has {} for {}. A list needs one entry for each argument, element or field. Write one {} for "
+      "all of them, or one for each.",
+      function, option, of, count_text(entries->size(), "entry"), count_text(path.count, "part"), entry));
 }
 
 std::optional<std::int64_t> Axes::at(const Path& path, const char* function, const char* option) const {
@@ -35,9 +37,8 @@ std::optional<std::int64_t> Axes::at(const Path& path, const char* function, con
   const Axes& e = entry_at(*this, path, list, function, option, "number or none");
   if (e.is_list_)
     throw TreeError(fmt::format(
-        "{}: {}{} is a list of {} entries for one array. An array has one axis. Write a number or "
-        "none there.",
-        function, option, list_place(path), e.entries_.size()));
+        "{}: {}{} is a list of {} for one array. An array has one axis. Write a number or none there.",
+        function, option, list_place(path), count_text(e.entries_.size(), "entry")));
   return e.axis_;
 }
 
@@ -45,9 +46,8 @@ const PartitionSpec& Specs::at(const Path& path, const char* option) const {
   const auto list = [](const Specs& s) { return s.is_list_ ? &s.entries_ : nullptr; };
   const Specs& e = entry_at(*this, path, list, "shard_map", option, "spec");
   if (e.is_list_)
-    throw TreeError(
-        fmt::format("shard_map: {}{} is a list of {} entries for one array. An array has one spec.", option,
-                    list_place(path), e.entries_.size()));
+    throw TreeError(fmt::format("shard_map: {}{} is a list of {} for one array. An array has one spec.",
+                                option, list_place(path), count_text(e.entries_.size(), "entry")));
   return e.spec_;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/count_text.h"
 #include "graph/node.h"
 #include "shardarray/grad.h"
 
@@ -14,10 +15,9 @@ void check_argnums(std::span<const int> argnums, std::span<const void* const> ta
   for (std::size_t k = 0; k < argnums.size(); k++) {
     const int a = argnums[k];
     if (a < 0 || static_cast<std::size_t>(a) >= tags.size())
-      throw TreeError(
-          fmt::format("{}: argnums names argument {}, the call has {} arguments. Positions count "
-                      "from 0. Correct argnums.",
-                      function, a, tags.size()));
+      throw TreeError(fmt::format(
+          "{}: argnums names argument {}, the call has {}. Positions count from 0. Correct argnums.",
+          function, a, count_text(tags.size(), "argument")));
     if (std::count(argnums.begin(), argnums.end(), a) > 1)
       throw TreeError(fmt::format(
           "{}: argnums names argument {} twice. Every argument has one gradient. Correct argnums.", function,

@@ -4,6 +4,7 @@
 
 #include <numeric>
 
+#include "base/count_text.h"
 #include "base/device_advice.h"
 #include "base/sizes.h"
 #include "graph/region.h"
@@ -64,9 +65,8 @@ void check_devices(const Axis& axis, bool traced) {
                     needed, r.inside > 1 ? " due to nested pmaps" : "", have,
                     what_sets_devices((r.devices.empty() ? devices() : r.devices).front().platform)));
   if (traced && !r.devices.empty() && r.inside == 1 && axis.size != have)
-    throw DeviceError(
-        fmt::format("pmap: the mapped size must equal the number of given devices: {} elements, {} devices.",
-                    axis.size, have));
+    throw DeviceError(fmt::format("pmap: the mapped size must equal the number of given devices: {}, {}.",
+                                  count_text(axis.size, "element"), count_text(have, "device")));
 }
 
 /// What a region has inside of it while a map in it is traced: that map's own. Where it fails, what was there before is there again.

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 
+#include "base/count_text.h"
 #include "base/intern_table.h"
 #include "layout/sharding_impl.h"
 
@@ -91,7 +92,7 @@ void Structure::demand(const StaticValue& v, const Path& path, std::size_t k, co
   throw TreeError(
       fmt::format("{}: tree {} has {} {}, the first tree has {}. All trees must have the same sizes and "
                   "keys. Make one from the other, with tree_map() or with_leaves().",
-                  function, k, key ? fmt::format("key \"{}\"", v.text) : fmt::format("{} entries", v.word),
+                  function, k, key ? fmt::format("key \"{}\"", v.text) : count_text(v.word, "entry"),
                   place(path), key ? fmt::format("\"{}\"", e.text) : fmt::format("{}", e.word)));
 }
 
@@ -102,10 +103,10 @@ void throw_missing_leaf(const Path& path, std::size_t k, const char* function) {
       function, k, place(path)));
 }
 void throw_leaf_count(std::size_t given, std::size_t wanted, const char* function) {
-  throw TreeError(fmt::format(
-      "{}: {} arrays for a tree of {} leaves. There must be one array for each present leaf, in the "
-      "order of tree_leaves(). tree_paths() lists the leaves.",
-      function, given, wanted));
+  throw TreeError(
+      fmt::format("{}: {} for a tree of {}. There must be one array for each present leaf, in the order of "
+                  "tree_leaves(). tree_paths() lists the leaves.",
+                  function, count_text(given, "array"), count_text(wanted, "leaf", "leaves")));
 }
 void check_leaf_shape(const Array& leaf, const Array& partner, const char* word, bool broadcast,
                       const Path& path, const char* function) {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/count_text.h"
 #include "base/sizes.h"
 #include "execute/evaluate.h"
 #include "lib/files/file_writer.h"
@@ -139,7 +140,7 @@ NpyHeader read_npy_header(const FileReader& file, const std::string& name, std::
   const std::string prefix = prefix_of(name);
   const auto demand = [&](std::uint64_t bytes) {
     if (size < bytes)
-      file.fail(fmt::format("{}holds {} bytes, the header needs {}", prefix, size, bytes),
+      file.fail(fmt::format("{}holds {}, the header needs {}", prefix, count_text(size, "byte"), bytes),
                 "A .npy file begins with its header. Fetch the file again.");
   };
   unsigned char start[12];
@@ -164,7 +165,7 @@ NpyHeader read_npy_header(const FileReader& file, const std::string& name, std::
     length |= std::uint32_t{start[10]} << 16 | std::uint32_t{start[11]} << 24;
   }
   if (length > most_npy_header)
-    file.fail(fmt::format("{}has a header of {} bytes", prefix, length),
+    file.fail(fmt::format("{}has a header of {}", prefix, count_text(length, "byte")),
               "Headers of arrays of numbers have some hundred bytes. Check the file.");
   demand(begin + length);
   std::string text(length, '\0');
@@ -173,9 +174,9 @@ NpyHeader read_npy_header(const FileReader& file, const std::string& name, std::
   r.bytes = begin + length;
   const auto wanted = r.bytes + static_cast<std::uint64_t>(stored_bytes(file, name, r.type));
   if (size != wanted)
-    file.fail(
-        fmt::format("{}holds {} bytes, its header and {} are {}", prefix, size, to_string(r.type), wanted),
-        "One array is expected, all of it. Fetch or write the file again.");
+    file.fail(fmt::format("{}holds {}, its header and {} are {}", prefix, count_text(size, "byte"),
+                          to_string(r.type), wanted),
+              "One array is expected, all of it. Fetch or write the file again.");
   return r;
 }
 

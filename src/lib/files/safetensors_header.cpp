@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/count_text.h"
 #include "base/sizes.h"
 #include "lib/files/safetensors.h"
 
@@ -166,7 +167,7 @@ void check_offsets(const FileReader& file, SafetensorsHeader& header) {
     at = e.end;
   }
   if (at != data)
-    file.fail(fmt::format("holds {} bytes behind its header, its arrays have {}", data, at),
+    file.fail(fmt::format("holds {} behind its header, its arrays have {}", count_text(data, "byte"), at),
               "Every byte belongs to an array. Fetch or write the file again.");
 }
 
@@ -185,13 +186,13 @@ std::string quoted(const char* function, const std::string& path, const std::str
 SafetensorsHeader read_safetensors_header(const FileReader& file) {
   constexpr std::uint64_t before = 8;
   if (file.size() < before)
-    file.fail(fmt::format("holds {} bytes", file.size()),
+    file.fail(fmt::format("holds {}", count_text(file.size(), "byte")),
               "A safetensors file begins with 8 bytes of a length. Fetch the file again.");
   std::uint64_t length = 0;
   file.read(0, &length, before);
   if (length > most_header_bytes || length > file.size() - before) {
     file.refuse_other_kind("safetensors file", "A safetensors file begins with the length of its header.");
-    file.fail(fmt::format("has a header of {} bytes in a file of {}", length, file.size()),
+    file.fail(fmt::format("has a header of {} in a file of {}", count_text(length, "byte"), file.size()),
               "The header lies in the file, and has at most 100 MB. Fetch the file again.");
   }
   std::string text(length, '\0');
@@ -241,7 +242,7 @@ void write_safetensors(FileWriter& file, const char* function, const std::string
   text += "}";
   text.resize((text.size() + 7) / 8 * 8, ' ');
   if (text.size() > most_header_bytes)
-    fail(function, path, fmt::format("the header would have {} bytes", text.size()),
+    fail(function, path, fmt::format("the header would have {}", count_text(text.size(), "byte")),
          "It has at most 100 MB. Write several files.");
   std::string length(8, '\0');
   for (std::size_t k = 0; k < 8; k++) length[k] = static_cast<char>(text.size() >> 8 * k & 255);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "base/count_text.h"
 #include "lib/files/zip.h"
 
 namespace shardarray::files {
@@ -83,8 +84,8 @@ Directory find_directory(const FileReader& file) {
   }
   if (disks != 0 || here != d.entries) file.fail("is a part of an archive", whole_archive);
   if (d.bytes > most_directory || d.bytes > end || d.at != end - d.bytes || d.entries > d.bytes / entry_bytes)
-    file.fail(fmt::format("has a directory of {} entries and {} bytes at byte {}, which ends at byte {}",
-                          d.entries, d.bytes, d.at, end),
+    file.fail(fmt::format("has a directory of {} entries and {} at byte {}, which ends at byte {}", d.entries,
+                          count_text(d.bytes, "byte"), d.at, end),
               whole_archive);
   return d;
 }
@@ -134,7 +135,8 @@ ZipMember read_entry(const FileReader& file, std::string_view directory, std::si
   m.deflated = method == 8;
   const bool possible = m.deflated ? m.bytes / most_ratio <= m.packed : m.bytes == m.packed;
   if (!possible)
-    file.fail(fmt::format("`{}` is said to be {} bytes, {} in the file", shown(m.name), m.bytes, m.packed),
+    file.fail(fmt::format("`{}` is said to be {}, {} in the file", shown(m.name), count_text(m.bytes, "byte"),
+                          m.packed),
               "No packing does that. Fetch the file again.");
   return m;
 }

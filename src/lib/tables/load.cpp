@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/count_text.h"
 #include "lib/files/arrays.h"
 #include "lib/tables/csv_numbers.h"
 #include "lib/tables/csv_text.h"
@@ -54,7 +55,8 @@ class TableReader {
         if (k < targets_.size() && targets_[k].part >= 0) read_field(field, targets_[k]);
       }
       if (at_.column() != width_)
-        at_.fail(fmt::format("row {}: has {} columns, the first row {}", at_.row(), at_.column(), width_),
+        at_.fail(fmt::format("row {}: has {}, the first row {}", at_.row(),
+                             count_text(at_.column(), "column"), width_),
                  "All rows have the same length. Correct the row.");
       rows_++;
     }
@@ -191,10 +193,9 @@ Array load_csv(const std::string& path, const CsvOptions& o, Where w) {
   return shardarray::detail::with_memory(function, 0, [&] {
     check_options(function, o);
     if (!o.dtypes.empty())
-      throw DTypeError(
-          fmt::format("{}: `dtypes` names {} columns. An array has one dtype, `dtype`. Use load_table for "
-                      "columns of several.",
-                      function, o.dtypes.size()));
+      throw DTypeError(fmt::format(
+          "{}: `dtypes` names {}. An array has one dtype, `dtype`. Use load_table for columns of several.",
+          function, count_text(o.dtypes.size(), "column")));
     TableReader reader(function, path, o, false);
     reader.read_rows();
     return reader.array(0);

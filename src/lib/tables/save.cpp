@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/count_text.h"
 #include "base/sizes.h"
 #include "execute/evaluate.h"
 #include "lib/files/arrays.h"
@@ -68,10 +69,10 @@ void save_csv(const std::string& path, const Array& x, const SaveCsvOptions& o, 
     const std::int64_t columns = t.shape.size() == 2 ? t.shape[1] : 1;
     const bool fits = o.header.empty() || std::cmp_equal(o.header.size(), columns);
     if (t.shape.empty() || t.shape.size() > 2 || columns == 0 || !fits)
-      throw ShapeError(fmt::format(
-          "{}: {} with {} names. A table is [rows, columns] or [rows], with at least one column, and "
-          "has a name for each column or none at all. Reshape it, or correct `header`.",
-          function, to_string(t), o.header.size()));
+      throw ShapeError(
+          fmt::format("{}: {} with {}. A table is [rows, columns] or [rows], with at least one column, and "
+                      "has a name for each column or none at all. Reshape it, or correct `header`.",
+                      function, to_string(t), count_text(o.header.size(), "name")));
     const Array values = readable(x, function);
     evaluate({&values, 1}, function);
     files::FileWriter file(function, path);
@@ -98,9 +99,8 @@ void save_table(const std::string& path, const Table& table, const SaveCsvOption
   shardarray::detail::with_memory(function, 0, [&] {
     check_delimiter(function, o.delimiter);
     if (!o.header.empty())
-      throw Error(
-          fmt::format("{}: `header` names {} columns. A table has its own names. Change `names` of it.",
-                      function, o.header.size()));
+      throw Error(fmt::format("{}: `header` names {}. A table has its own names. Change `names` of it.",
+                              function, count_text(o.header.size(), "column")));
     const std::size_t n = table.columns.size();
     bool fits = n > 0 && table.names.size() == n;
     std::string shapes;
@@ -111,10 +111,10 @@ void save_table(const std::string& path, const Table& table, const SaveCsvOption
       if (shapes.size() < 200) shapes += (shapes.empty() ? "" : ", ") + to_string(type_of(c));
     }
     if (!fits)
-      throw ShapeError(fmt::format(
-          "{}: {} names for the columns {}. Every column is [rows], all of one length, with a name "
-          "each. Correct the table.",
-          function, table.names.size(), shapes.empty() ? "(none)" : shapes));
+      throw ShapeError(
+          fmt::format("{}: {} for the columns {}. Every column is [rows], all of one length, with a name "
+                      "each. Correct the table.",
+                      function, count_text(table.names.size(), "name"), shapes.empty() ? "(none)" : shapes));
     std::vector<Array> columns;
     columns.reserve(table.columns.size());
     for (const Array& c : table.columns) columns.push_back(readable(c, function));
