@@ -230,12 +230,13 @@ TEST_CASE("files: two arrays of a tree may have one name in a file; names are of
   CHECK(array_equal(tied.at("in"), arange(4.0F)));
   CHECK(array_equal(tied.at("out"), arange(4.0F)));
   CHECK(array_equal(tied.at("head"), ones({2})));
-  CHECK(said_of<TreeError>(path,
-                           [&] {
-                             (void)load(path, like, {.names = {{"in", "embedding"}, {"body", "embedding"}}});
-                           }) ==
-        "load: `names` has `body`, and the tree has no array there. Its keys are the paths of arrays, as "
-        "tree_paths() has them. Check it.");
+  CHECK(
+      said_of<TreeError>(path,
+                         [&] {
+                           (void)load(path, like, {.names = {{"in", "embedding"}, {"body", "embedding"}}});
+                         }) ==
+      "load: `names` has `body`, and the tree has no array, number or text there. Its keys are the paths of "
+      "these, as save() writes them. Check it.");
   CHECK(said_of<TreeError>(path,
                            [&] {
                              (void)load(path, like, {.names = {{"in", "embedding"}, {"out", "unembed"}}});

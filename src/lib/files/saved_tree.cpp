@@ -185,13 +185,6 @@ std::vector<Array> computed(const char* function, const SavedTree& tree) {
   return r;
 }
 
-void no_array_at(const char* function, const char* option, const std::string& path) {
-  throw TreeError(fmt::format(
-      "{}: `{}` has `{}`, and the tree has no array there. Its keys are the paths of arrays, as tree_paths() "
-      "has them. Check it.",
-      function, option, shown(path)));
-}
-
 std::vector<Home> homes_of(const char* function, const SavedTree& tree, const std::optional<Sharding>& all,
                            const std::map<std::string, Sharding>& by_path) {
   std::map<std::string, Sharding> not_found = by_path;
@@ -207,7 +200,11 @@ std::vector<Home> homes_of(const char* function, const SavedTree& tree, const st
     asked.push_back(chosen(all, by_path, path));
     if (stays(asked.size() - 1) && !is_without_value(*array)) where_they_lie.push_back(*array);
   }
-  if (!not_found.empty()) no_array_at(function, "shardings", not_found.begin()->first);
+  if (!not_found.empty())
+    throw TreeError(fmt::format(
+        "{}: `shardings` has `{}`, and the tree has no array there. Its keys are the paths of arrays, as "
+        "tree_paths() has them. Check it.",
+        function, shown(not_found.begin()->first)));
   evaluate(where_they_lie, function);
   std::vector<Home> homes;
   for (std::size_t k = 0; k < asked.size(); k++) {

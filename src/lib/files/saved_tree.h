@@ -15,8 +15,6 @@ constexpr const char* tree_mark = "__tree__";  ///< an entry of texts_of() that 
 
 /// Throws TreeError where two leaves have one path.
 void check_paths(const char* function, const detail::SavedTree& tree);
-/// Throws TreeError: an option has a path where the tree has no array.
-[[noreturn]] void no_array_at(const char* function, const char* option, const std::string& path);
 /// Its arrays, computed.
 std::vector<Array> computed(const char* function, const detail::SavedTree& tree);
 /// Where they go: as options of loading say it, else where they lie. Computes those whose place has to be found. Throws TreeError for

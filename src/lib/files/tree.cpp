@@ -39,7 +39,11 @@ SavedTree renamed(SavedTree tree, std::map<std::string, std::string> names) {
   };
   rename(tree.arrays);
   rename(tree.statics);
-  if (!names.empty()) no_array_at("load", "names", names.begin()->first);
+  if (!names.empty())
+    throw TreeError(fmt::format(
+        "load: `names` has `{}`, and the tree has no array, number or text there. Its keys are the paths of "
+        "these, as save() writes them. Check it.",
+        shown(names.begin()->first)));
   return tree;
 }
 
