@@ -62,6 +62,20 @@ Cases special_cases() {
   c.push_back(unary_case(
       "i0", i0, [](D x) { return D(bessel_i0_of(x)); }, values(-3, 3)));
   c.push_back(unary_case(
+      "i1", i1, [](D x) { return D(bessel_i_of(1, x)); }, values(-3, 3)));
+  c.push_back(unary_case(
+      "i0e", i0e, [](D x) { return D(bessel_i_of(0, x)) * std::exp(-std::abs(x)); }, values(0.2, 4)));
+  c.push_back(unary_case(
+      "i1e", i1e, [](D x) { return D(bessel_i_of(1, x)) * std::exp(-std::abs(x)); }, values(-4, -0.2)));
+  c.push_back(unary_case(
+      "gamma", [](const Array& x) { return gamma(x); }, [](D x) { return std::tgamma(x); }, values(0.3, 4),
+      true, 1e-6));
+  c.push_back(unary_case(
+      "gamma negative", [](const Array& x) { return gamma(x); }, [](D x) { return std::tgamma(x); },
+      values(-2.8, -2.2), true, 1e-6));
+  c.push_back(unary_case(
+      "exp1", exp1, [](D x) { return -std::expint(-x); }, values(0.2, 4)));
+  c.push_back(unary_case(
       "ndtr", ndtr, [](D x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }, values(-3, 3)));
   c.push_back(unary_case(
       "ndtri", ndtri, [](D x) { return D(normal_quantile(x)); }, values(0.05, 0.95), true, 2e-6));

@@ -54,6 +54,13 @@ inline std::vector<Scalar> special_scalars() {
           "bessel_i", {-4, 4}, [](In x) { return i0(x[0]); },
           [](R x) { return static_cast<double>(bessel_i0_of(x[0])); }, 8),
       smooth(
+          "bessel_ie", {0.1, 4}, [](In x) { return i1e(x[0]); },
+          [](R x) { return static_cast<double>(bessel_i_of(1, x[0])) * std::exp(-x[0]); }, 8),
+      smooth(
+          "gamma", {0.5, 4}, [](In x) { return gamma(x[0]); }, [](R x) { return std::tgamma(x[0]); }, 16),
+      smooth(
+          "exp1", {0.2, 4}, [](In x) { return exp1(x[0]); }, [](R x) { return -std::expint(-x[0]); }, 8),
+      smooth(
           "ndtri", {0.05, 0.4}, [](In x) { return ndtri(x[0]); },
           [](R x) { return static_cast<double>(normal_quantile(x[0])); }, 16)};
 }

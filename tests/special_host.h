@@ -34,12 +34,16 @@ inline long double normal_quantile(long double p) {
   }
   return x;
 }
-/// The power series: all its terms are positive.
-inline long double bessel_i0_of(long double x) {
-  long double term = 1, sum = 1;
-  for (int k = 1; term > sum * 1e-20L; k++) sum += term *= (x * x / 4) / (static_cast<long double>(k) * k);
+/// The power series of order n: all its terms have one sign.
+inline long double bessel_i_of(int n, long double x) {
+  long double term = 1;
+  for (int k = 1; k <= n; k++) term *= x / 2 / k;
+  long double sum = term;
+  for (int k = 1; std::fabs(term) > std::fabs(sum) * 1e-20L; k++)
+    sum += term *= (x * x / 4) / (static_cast<long double>(k) * (k + n));
   return sum;
 }
+inline long double bessel_i0_of(long double x) { return bessel_i_of(0, x); }
 inline double softplus_of_host(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }
 
 }  // namespace shardarray::testing

@@ -132,6 +132,7 @@ Array acosh(const Operand& x) { return named_function<"arccosh">(x); }
 Array atanh(const Operand& x) { return named_function<"arctanh">(x); }
 Array rint(const Operand& x) { return named_function<"rint">(x); }
 Array signbit(const Operand& x) { return named_function<"signbit">(x); }
+Array gamma(const Operand& x) { return named_function<"gamma">(x); }
 Array lgamma(const Operand& x) { return named_function<"lgamma">(x); }
 Array erf(const Operand& x) { return named_function<"erf">(x); }
 Array erfc(const Operand& x) { return named_function<"erfc">(x); }

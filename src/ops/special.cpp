@@ -1,4 +1,4 @@
-// Gamma and Bessel functions, the normal distribution, entropies.
+// Gamma and Bessel functions, the exponential integral, the normal distribution, entropies.
 #include <fmt/core.h>
 
 #include <cmath>
@@ -40,6 +40,16 @@ SHARDARRAY_OP op_lgamma =
 template <> constexpr UnaryBody unary_body<"lgamma"> = floating<op_lgamma>;
 template SHARDARRAY_API Array UnaryFunction<"lgamma">::operator()(const Array&, Where) const;
 
+SHARDARRAY_OP op_gamma = elementwise({.name = "gamma",
+                                      .jvp =
+                                          [](const JvpArgs& v) {
+                                            const Array digamma = primitive::unary(op_polygamma, v.in[0]);
+                                            return scaled(v, primitive::mul(v.out[0], digamma));
+                                          },
+                                      .scalar = emit_function<expand::gamma>});
+template <> constexpr UnaryBody unary_body<"gamma"> = strong<floating<op_gamma>>;
+template SHARDARRAY_API Array UnaryFunction<"gamma">::operator()(const Array&, Where) const;
+
 static Arrays bessel_jvp(const JvpArgs& v);
 // attrs.lo = {n}: I of order n; 0 unless given.
 SHARDARRAY_OP op_bessel_i = elementwise({.name = "bessel_i", .jvp = bessel_jvp, .scalar = [](ScalarArgs& s) {
@@ -47,15 +57,48 @@ SHARDARRAY_OP op_bessel_i = elementwise({.name = "bessel_i", .jvp = bessel_jvp, 
                                            s.out[0] = expand::bessel_i(s.b, s.in[0], order);
                                          }});
 // I0' = I1, In' = (I[n-1] + I[n+1]) / 2.
+static Array bessel_slope(const Op& op, const Array& x, std::int64_t n) {
+  const Array above = of_order(op, x, n + 1);
+  if (n == 0) return above;
+  return primitive::mul(primitive::add(of_order(op, x, n - 1), above), primitive::like(above, 0.5));
+}
 static Arrays bessel_jvp(const JvpArgs& v) {
-  const std::int64_t n = order_or(v.node.attrs(), 0);
-  const Array above = of_order(op_bessel_i, v.in[0], n + 1);
-  if (n == 0) return scaled(v, above);
-  return scaled(v, primitive::mul(primitive::add(of_order(op_bessel_i, v.in[0], n - 1), above),
-                                  primitive::like(above, 0.5)));
+  return scaled(v, bessel_slope(op_bessel_i, v.in[0], order_or(v.node.attrs(), 0)));
+}
+static Arrays scaled_bessel_jvp(const JvpArgs& v);
+// The same times exp(-|x|).
+SHARDARRAY_OP op_bessel_ie =
+    elementwise({.name = "bessel_ie", .jvp = scaled_bessel_jvp, .scalar = [](ScalarArgs& s) {
+                   const auto order = static_cast<int>(order_or(*s.call.attrs, 0));
+                   s.out[0] = expand::bessel_ie(s.b, s.in[0], order);
+                 }});
+static Arrays scaled_bessel_jvp(const JvpArgs& v) {
+  const Array slope = bessel_slope(op_bessel_ie, v.in[0], order_or(v.node.attrs(), 0));
+  return scaled(v, primitive::sub(slope, primitive::mul(primitive::unary(op_sign, v.in[0]), v.out[0])));
+}
+template <const Op& op, std::int64_t order> static Array bessel(const char* function, const Array& x) {
+  return of_order(op, api::cast(x, api::to_inexact(api::weak_type_of(x, function))), order);
 }
 template <> constexpr UnaryBody unary_body<"i0"> = floating<op_bessel_i>;
 template SHARDARRAY_API Array UnaryFunction<"i0">::operator()(const Array&, Where) const;
+template <> constexpr UnaryBody unary_body<"i1"> = bessel<op_bessel_i, 1>;
+template SHARDARRAY_API Array UnaryFunction<"i1">::operator()(const Array&, Where) const;
+template <> constexpr UnaryBody unary_body<"i0e"> = floating<op_bessel_ie>;
+template SHARDARRAY_API Array UnaryFunction<"i0e">::operator()(const Array&, Where) const;
+template <> constexpr UnaryBody unary_body<"i1e"> = bessel<op_bessel_ie, 1>;
+template SHARDARRAY_API Array UnaryFunction<"i1e">::operator()(const Array&, Where) const;
+
+// Its slope is -exp(-x) / x: at -0 too that of 0, NaN below.
+static Arrays exp1_jvp(const JvpArgs& v) {
+  const Array& x = v.in[0];
+  const Array minus = primitive::unary(op_neg, primitive::unary(op_abs, x));
+  const Array is_below = primitive::binary(op_lt, x, primitive::like(x, 0));
+  return scaled(v, primitive::select(is_below, primitive::like(x, std::numeric_limits<double>::quiet_NaN()),
+                                     primitive::div(primitive::exp(minus), minus)));
+}
+SHARDARRAY_OP op_exp1 = elementwise({.name = "exp1", .jvp = exp1_jvp, .scalar = emit_function<expand::exp1>});
+template <> constexpr UnaryBody unary_body<"exp1"> = strong<floating<op_exp1>>;
+template SHARDARRAY_API Array UnaryFunction<"exp1">::operator()(const Array&, Where) const;
 
 // The inverse has the slope sqrt(2 pi) exp(out^2 / 2).
 SHARDARRAY_OP op_ndtri = elementwise(

@@ -51,6 +51,12 @@ int logaddexp(KernelBuilder& b, int x, int y, bool base2);
 int polygamma(KernelBuilder& b, int x, int order);
 /// The modified Bessel function I of this order.
 int bessel_i(KernelBuilder& b, int x, int order);
+/// The same times exp(-|x|).
+int bessel_ie(KernelBuilder& b, int x, int order);
+/// NaN at -1, -2, ... and -inf.
+int gamma(KernelBuilder& b, int x);
+/// The exponential integral E1: NaN below 0.
+int exp1(KernelBuilder& b, int x);
 /// The inverse of the normal distribution function: 4.
 int ndtri(KernelBuilder& b, int p);
 

@@ -1,4 +1,4 @@
-// Polygamma and Bessel functions, the normal distribution's inverse.
+// Gamma, polygamma and Bessel functions, the exponential integral, the normal distribution's inverse.
 #include <cmath>
 #include <numbers>
 #include <vector>
@@ -72,11 +72,11 @@ V polygamma64(V x, int n) {
   return select(pole, x.of(n % 2 == 0 ? nan : infinity), select(left, reflected, y));
 }
 
-/// The power series (DLMF 10.25.2) up to 30: its terms are positive. Beyond, the asymptotic one (10.40.1), whose error is below
-/// exp(-60). exp(x / 2) twice: exp(x) overflows before the result does, which is infinite from 714 on.
-V bessel64(V x, int n) {
-  const V a = abs(x), near = at_most(a, 30), far = at_most(at_least(a, 30), 2000), half = near * 0.5,
-          z = half * half;
+/// exp(-a) I_n(x) or I_n(x) of a = |x|. The power series (DLMF 10.25.2) up to 30: its terms are positive. Beyond, the asymptotic one
+/// (10.40.1), whose error is below exp(-60). exp(x / 2) twice: exp(x) overflows before the result does, which is infinite from 714 on.
+V bessel64(V x, int n, bool scaled) {
+  const V a = abs(x), near = at_most(a, 30), far = at_least(scaled ? a : at_most(a, 2000), 30),
+          half = near * 0.5, z = half * half;
   V p = x.of(1);
   for (int k = 64; k >= 1; k--) p = fma(p, z * (1.0 / (k * (k + n))), 1);
   if (n > 0) p = p * whole_power(half, n) * (1 / factorial(n));
@@ -86,10 +86,67 @@ V bessel64(V x, int n) {
     const double odd = 2 * k - 1;
     q = fma(q, inverse * (-(4.0 * n * n - odd * odd) / (8.0 * k)), 1);
   }
-  const V root = call(Function::exp, far * 0.5);
-  const V large = (root * (q / sqrt(far * (2 * pi)))) * root;
-  const V size = select(a < infinity, select(a > 30, large, p), a);
+  V size;
+  if (scaled) {
+    size = select(a > 30, q / (sqrt(far) * std::sqrt(2 * pi)), p * call(Function::exp, -near));
+  } else {
+    const V root = call(Function::exp, far * 0.5);
+    const V large = (root * (q / sqrt(far * (2 * pi)))) * root;
+    size = select(a < infinity, select(a > 30, large, p), a);
+  }
   return n % 2 == 0 ? size : select(x < 0, -size, size);
+}
+
+/// By recurrence (DLMF 5.5.1) from 10 .. 11 or more, there Stirling's series (5.11.1); reflected (5.5.3) left of -1. y^(y - 1/2) as a
+/// square: it overflows before the result does. Whole numbers are products, exact up to 22!.
+V gamma64(V x) {
+  constexpr double bernoulli[] = {1.0 / 6,  -1.0 / 30,     1.0 / 42, -1.0 / 30,
+                                  5.0 / 66, -691.0 / 2730, 7.0 / 6,  -3617.0 / 510};
+  const V left = x < -1, size = select(left, -x, x),
+          a = at_most(size, 250);  // infinite there; 0 left of -250
+  V product = x.of(1), steps = x.of(0);
+  for (int k = 0; k <= 10; k++) {
+    const V factor = k == 0 ? a : a + k, below = factor < 10;  // -0 stays
+    product = select(below, product * factor, product);
+    steps = select(below, steps + 1, steps);
+  }
+  const V y = a + steps, lost = a - (y - steps);  // what the sum has rounded off, times digamma of 10.5
+  const V inverse = 1 / y, square = inverse * inverse;
+  V series = x.of(0);
+  for (int k = 8; k >= 1; k--) series = series * square + bernoulli[k - 1] / (2 * k * (2 * k - 1));
+  const V power{x.b, x.b->call(Function::pow, y.id, (y * 0.5 - 0.25).id)};
+  const V rest = call(Function::exp, -y) * call(Function::exp, series * inverse) * fma(lost, 2.3, x.of(1)) *
+                 std::sqrt(2 * pi);
+  const V first = (power * rest) / product, whole = unary(Code::round, x), angle = (x - whole) * pi;
+  const V half = whole * 0.5, sine = call(Function::sin, angle),
+          turned = select(unary(Code::floor, half) == half, sine, -sine);
+  const V reflected = -((1 / (x * turned)) * pi / first) / power;
+  V product_below = x.of(1);
+  for (int k = 2; k <= 22; k++) product_below = select(x > k, product_below * k, product_below);
+  const V is_whole = unary(Code::floor, x) == x, is_exact = is_whole & (x > 0) & (x < 24),
+          pole = is_whole & (x < 0);
+  return select(pole, x.of(nan), select(is_exact, product_below, select(left, reflected, first * power)));
+}
+
+/// The power series (DLMF 6.6.2) up to 1. Beyond, x exp(x) times it is a polynomial of (x - 2) / (x + 2), through Chebyshev points of
+/// 1 .. inf. exp(-x / 2) twice: a denormal result is rounded once.
+V exp1_64(V x) {
+  const V near = at_most(x, 1);
+  V series = x.of(0);
+  for (int k = 18; k >= 1; k--) series = fma(series, near, (k % 2 ? 1 : -1) / (k * factorial(k)));
+  const V small = (series * near - std::numbers::egamma) - call(Function::log, near);
+  const V far = at_most(at_least(x, 1), 2000), root = call(Function::exp, far * -0.5);
+  const V p = polynomial(
+      (far - 2) / (far + 2),
+      {0.0001419265119839803, -0.0011949169644931185, 0.004456809170701935,   -0.009528222319115907,
+       0.012423598821756723,  -0.009138124976918596,  0.0015132301670564125,  0.004232698057769534,
+       -0.00504947181739418,  0.0033949757527320656,  -0.0024614191806761115, 0.0027673217004260406,
+       -0.003408544380651014, 0.003936825710890979,   -0.004450723779563854,  0.005092786344773227,
+       -0.005901456491699162, 0.006932320952234775,   -0.00823540051589344,   0.009984712613463655,
+       -0.012273746969010388, 0.01562660407594374,    -0.020175893867988397,  0.027985740766472273,
+       -0.038899193109751685, 0.06516778421004168,    -0.10154085691820756,   0.33594340265867123,
+       0.7226572337764452});
+  return select(x > 1, (root * (p / far)) * root, small);
 }
 
 /// Wichura, "Algorithm AS 241: The Percentage Points of the Normal Distribution" (Applied Statistics 37, 1988), PPND16.
@@ -128,8 +185,13 @@ int polygamma(KernelBuilder& b, int x, int order) {
   return through_float64(b, x, [&](V v) { return polygamma64(v, order - 1); });
 }
 int bessel_i(KernelBuilder& b, int x, int order) {
-  return through_float64(b, x, [&](V v) { return bessel64(v, order); });
+  return through_float64(b, x, [&](V v) { return bessel64(v, order, false); });
 }
+int bessel_ie(KernelBuilder& b, int x, int order) {
+  return through_float64(b, x, [&](V v) { return bessel64(v, order, true); });
+}
+int gamma(KernelBuilder& b, int x) { return through_float64(b, x, gamma64); }
+int exp1(KernelBuilder& b, int x) { return through_float64(b, x, exp1_64); }
 int ndtri(KernelBuilder& b, int p) { return quantile({&b, p}).id; }
 
 }  // namespace shardarray::expand
