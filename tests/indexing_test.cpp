@@ -374,6 +374,40 @@ TEST_CASE("indexing: parts that begin where data says") {
   CHECK(values(rows) == Values{0, 1, 3, 4});
 }
 
+// Values: jax 0.10.2
+TEST_CASE("indexing: divide and power take the product of what one position is given, as in JAX") {
+  const Array x = array({2.0, 3.0, 4.0, 5.0}), i = array({1, 1, 2});
+  CHECK(values(x.at(i).divide(array({2.0, 4.0, 8.0}))) == Values{2, 0.375, 0.5, 5});
+  CHECK(values(x.at(i).power(array({2.0, 3.0, 0.5}))) == Values{2, 729, 2, 5});
+  const Array whole = array({2, 3, 4, 5});
+  CHECK(values(whole.at(1).divide(2)) == Values{2, 1.5, 4, 5});
+  CHECK(whole.at(1).divide(2).dtype() == sa::float32);
+  CHECK(values(whole.at(1).power(2)) == Values{2, 9, 4, 5});
+  CHECK(whole.at(1).power(2).dtype() == sa::int32);
+  CHECK(values(x.at(array({9, -1})).divide(2.0)) == Values{2, 3, 4, 2.5});
+  CHECK(values(x.at(x > 3).power(2.0)) == Values{2, 3, 16, 25});
+  CHECK(values(array({0.0, 0.0}).at(0).power(-1.0))[0] == std::numeric_limits<double>::infinity());
+  CHECK(std::isnan(values(array({0.0, 1.0}).at(0).divide(0.0))[0]));
+  const auto slopes = [](auto f, const Array& a, const Array& v) {
+    const auto [da, dv] =
+        sa::grad([&](const Array& p, const Array& q) { return sa::sum(f(p, q)); }, {.argnums = {0, 1}})(a, v);
+    Values r = values(da);
+    for (const double d : values(dv)) r.push_back(d);
+    return r;
+  };
+  const Array rows = array({1, 3}), v = array({2.0, 4.0});
+  CHECK(slopes([&](auto a, auto b) { return a.at(rows).divide(b); }, x, v) ==
+        Values{1, 0.5, 1, 0.25, -0.75, -0.3125});
+  const Values of_power = slopes([&](auto a, auto b) { return a.at(rows).power(b); }, x, v);
+  const Values want{1, 6, 1, 500, 9.88751, 1005.89874};
+  for (std::size_t k = 0; k < want.size(); k++) CHECK(of_power[k] == doctest::Approx(want[k]).epsilon(1e-6));
+  // an element that stays has its own slope, whatever its sign
+  CHECK(slopes([](auto a, auto b) { return a.at(0).power(b); }, array({3.0, -2.0, 0.0}), array(2.0))[1] == 1);
+  CHECK(message_of<sa::DTypeError>([&] { (void)whole.at(0).divide(2.5); }).find("at.divide: ") == 0);
+  CHECK(message_of<sa::ShapeError>([&] { (void)x.at(0).power(v); }).find("at.power: ") == 0);
+  CHECK(message_of<sa::Error>([&] { (void)Array().at(0).power(2); }).find("at.power: ") == 0);
+}
+
 TEST_CASE("indexing: messages") {
   const Array x = sa::arange(5.0), y = sa::reshape(sa::arange(12), {3, 4});
   const auto says = [](auto f, const std::string& text) {

@@ -157,6 +157,43 @@ static void add_updates(Cases& c) {
   updates(
       "at.max", [](const IndexedArray& x, A v, O o) { return x.max(v, o); },
       [](D a, D b) { return std::max(a, b); }, 0);
+  // of a row that is chosen several times the product of its values
+  const OpInput base{{10, 6}, 0.5, 2}, divisors{{7, 6}, 0.5, 1.5};
+  const auto product_at = [](H x, I i) {
+    double r = 1;
+    for (std::int64_t k = 0; k < 7; k++)
+      if (place_of(x[1], {k}, 10) == i[0]) r *= read(x[2], {k, i[1]});
+    return r;
+  };
+  c.push_back({"at.divide of rows",
+               [](S x) { return x[0].at(x[1]).divide(x[2]); },
+               [=](H x) {
+                 return build({10, 6}, [&](I i) { return read(x[0], i) / product_at(x, i); });
+               },
+               {base, index_in({7}, -12, 12), divisors},
+               true,
+               1e-6});
+  c.push_back({"at.power of rows",
+               [](S x) { return x[0].at(x[1]).power(x[2]); },
+               [=](H x) {
+                 return build({10, 6}, [&](I i) { return std::pow(read(x[0], i), product_at(x, i)); });
+               },
+               {base, index_in({7}, -12, 12), divisors},
+               true,
+               2e-6});
+  c.push_back({"at.divide of a part",
+               [](S x) {
+                 return x[0].at({slice(1, 4), 2}).divide(x[1]);
+               },
+               [](H x) {
+                 return build({10, 6}, [&](I i) {
+                   const bool is_it = i[0] > 0 && i[0] < 4 && i[1] == 2;
+                   return is_it ? read(x[0], i) / read(x[1], {i[0] - 1}) : read(x[0], i);
+                 });
+               },
+               {base, {{3}, 0.5, 2}},
+               true,
+               1e-6});
   c.push_back({"at.set where a mask is true",
                [](S x) { return x[0].at(x[1] > 0).set(x[2]); },
                [](H x) {

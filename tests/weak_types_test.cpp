@@ -308,6 +308,18 @@ TEST_CASE("types: functions of weak operands give what is as weak as in JAX") {
       {"special.erfinv(C)", [&] { return sa::erf_inv(C); }},
       {"jnp.sum(C)", [&] { return sa::sum(C); }},
       {"jnp.mean(C)", [&] { return sa::mean(C); }},
+      {"special.i0e(W)", [&] { return sa::i0e(W); }},
+      {"special.i0e(C)", [&] { return sa::i0e(C); }},
+      {"special.i1(W)", [&] { return sa::i1(W); }},
+      {"special.i1(C)", [&] { return sa::i1(C); }},
+      {"special.i1e(W)", [&] { return sa::i1e(W); }},
+      {"special.i1e(C)", [&] { return sa::i1e(C); }},
+      {"special.exp1(W)", [&] { return sa::exp1(W); }},
+      {"special.exp1(C)", [&] { return sa::exp1(C); }},
+      {"special.gamma(W)", [&] { return sa::gamma(W); }},
+      {"special.gamma(C)", [&] { return sa::gamma(C); }},
+      {"W.at[0].divide(2.0)", [&] { return W.at(0).divide(2.0); }},
+      {"W.at[0].power(2.0)", [&] { return W.at(0).power(2.0); }},
   };
   const golden::Json all = golden::load("weak_types.json");
   CHECK(all["rows"].size() == made.size());

@@ -395,6 +395,12 @@ class SHARDARRAY_API IndexedArray {
                                  Where w = Where::here()) const;
   [[nodiscard]] ShardedArray mul(const ShardedArray& v, const IndexOptions& o = {},
                                  Where w = Where::here()) const;
+  /// x / y and x to the power y, where y is 1 but for the part, which is v: of an element that arrays choose several times the product
+  /// of its values, as in JAX. Of the dtypes that divide and power have of these two: integers are divided as float32.
+  [[nodiscard]] ShardedArray divide(const ShardedArray& v, const IndexOptions& o = {},
+                                    Where w = Where::here()) const;
+  [[nodiscard]] ShardedArray power(const ShardedArray& v, const IndexOptions& o = {},
+                                   Where w = Where::here()) const;
   [[nodiscard]] ShardedArray min(const ShardedArray& v, const IndexOptions& o = {},
                                  Where w = Where::here()) const;
   [[nodiscard]] ShardedArray max(const ShardedArray& v, const IndexOptions& o = {},

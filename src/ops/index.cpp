@@ -256,6 +256,20 @@ Array IndexedArray::mul(const Array& v, const IndexOptions& o, Where w) const {
   const Site site(w, "at.mul");
   return updated("at.mul", x_, index_, v, Update::mul, o);
 }
+// 1 but for the part, which is v.
+static Array ones_with(const char* function, const Array& x, const Subscript& index, const Array& v,
+                       const IndexOptions& o) {
+  type_of(x, function);
+  return updated(function, primitive::like(x, 1), index, v, Update::mul, o);
+}
+Array IndexedArray::divide(const Array& v, const IndexOptions& o, Where w) const {
+  const Site site(w, "at.divide");
+  return shardarray::divide(x_, ones_with("at.divide", x_, index_, v, o));
+}
+Array IndexedArray::power(const Array& v, const IndexOptions& o, Where w) const {
+  const Site site(w, "at.power");
+  return shardarray::power(x_, ones_with("at.power", x_, index_, v, o));
+}
 Array IndexedArray::min(const Array& v, const IndexOptions& o, Where w) const {
   const Site site(w, "at.min");
   return updated("at.min", x_, index_, v, Update::min, o);

@@ -283,6 +283,18 @@ nn.softplus(C)
 special.erfinv(C)
 jnp.sum(C)
 jnp.mean(C)
+special.i0e(W)
+special.i0e(C)
+special.i1(W)
+special.i1(C)
+special.i1e(W)
+special.i1e(C)
+special.exp1(W)
+special.exp1(C)
+special.gamma(W)
+special.gamma(C)
+W.at[0].divide(2.0)
+W.at[0].power(2.0)
 """.split("\n")[1:-1]
 
 
