@@ -55,6 +55,17 @@ static void add_orders(Cases& c) {
                {{{10, 6}, -2, 2, DType::int32}},
                false,
                0});
+  c.push_back({"partition",
+               [](S x) { return partition(x[0], -4, 0); },
+               [](H x) {
+                 return along(x[0], 0, [](Numbers v) {
+                   std::sort(v.begin(), v.end());
+                   return v;
+                 });
+               },
+               {{{10, 6}, -2, 2, DType::float32, false, true}},
+               true,
+               0});
   c.push_back({"lexsort",
                [](S x) {
                  return lexsort({x[0], x[1]}, 0);

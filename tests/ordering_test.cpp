@@ -72,6 +72,26 @@ TEST_CASE("ordering: argpartition puts one element in its place, and refuses pla
              sa::ShapeError);
 }
 
+TEST_CASE("ordering: partition puts one element in its place, and refuses places that are none") {
+  const Array x = array({5.0, 1.0, std::nan(""), 1.0, 3.0}), y = array({{9, 2, 4}, {7, 8, 1}});
+  const Values sorted = values(sa::partition(x, -2));
+  CHECK(Values(sorted.begin(), sorted.end() - 1) == Values{1, 1, 3, 5});
+  CHECK(std::isnan(sorted.back()));
+  CHECK(values(sa::partition(y, 1)) == Values{2, 4, 9, 1, 7, 8});
+  CHECK(values(sa::partition(y, 0, 0)) == Values{7, 2, 1, 9, 8, 4});
+  CHECK(sa::partition(y, 1).dtype() == sa::int32);
+  CHECK(values(sa::vmap([](const Array& row) { return sa::partition(row, 0); })(y)) ==
+        Values{2, 4, 9, 1, 7, 8});
+  CHECK_SAYS(sa::partition(x, 5),
+             "partition: place 5 of 5 elements. Places are in -5 .. 4. Give one of them.", sa::ShapeError);
+  CHECK_SAYS(sa::partition(array({1.0}), -2),
+             "partition: place -2 of 1 element. Places are in -1 .. 0. Give one of them.", sa::ShapeError);
+  CHECK_SAYS(sa::partition(sa::zeros({2, 0}), 0),
+             "partition: the axis has no elements. One of them is put in its place. Give more.",
+             sa::ShapeError);
+  CHECK_THROWS_AS((void)sa::partition(array(1.0), 0), sa::ShapeError);
+}
+
 TEST_CASE("ordering: searches of NaN, of nothing, and between two dtypes") {
   const Array x = array({1.0, 2.0, nan_});
   CHECK(values(sa::searchsorted(x, array({nan_, inf, 2.0, -inf}))) == Values{2, 2, 1, 0});

@@ -22,6 +22,11 @@ inline constexpr struct SHARDARRAY_API argpartition_fn {
   [[nodiscard]] Array operator()(const Array& x, std::int64_t kth, std::int64_t axis = -1,
                                  Where w = Where::here()) const;
 } argpartition{};
+/// The elements along an axis with the one at `kth` where sorting puts it, none in front of it larger, none behind it smaller, NaN last;
+/// a negative kth counts from the end. Here they are all sorted. Throws as argpartition. Source: numpy.partition. (A tree with a
+/// predicate is split by the `partition` of tree_filter.h.)
+[[nodiscard]] SHARDARRAY_API Array partition(const Array& x, std::int64_t kth, std::int64_t axis = -1,
+                                             Where w = Where::here());
 /// The k largest elements along the last axis, falling, and their positions; of equals the first ones. NaN is the largest. Throws
 /// ShapeError for a scalar, and for k that is negative or more than there are.
 inline constexpr struct SHARDARRAY_API top_k_fn {

@@ -41,17 +41,25 @@ Array lexsort_fn::operator()(const std::vector<Array>& keys, std::int64_t axis, 
   }
   return order;
 }
+static void need_place(const char* function, const Array& x, std::int64_t kth, std::int64_t axis) {
+  const Shape& shape = type_of(x, function).shape;
+  const std::int64_t n = shape[api::axis_of(function, axis, shape)];
+  if (n == 0)
+    throw ShapeError(
+        fmt::format("{}: the axis has no elements. One of them is put in its place. Give more.", function));
+  if (kth < -n || kth >= n)
+    throw ShapeError(fmt::format("{}: place {} of {}. Places are in {} .. {}. Give one of them.", function,
+                                 kth, count_text(n, "element"), -n, n - 1));
+}
 Array argpartition_fn::operator()(const Array& x, std::int64_t kth, std::int64_t axis, Where w) const {
   const Site site(w, "argpartition");
-  const Shape& shape = type_of(x, "argpartition").shape;
-  const std::int64_t n = shape[api::axis_of("argpartition", axis, shape)];
-  if (n == 0)
-    throw ShapeError("argpartition: the axis has no elements. One of them is put in its place. Give more.");
-  if (kth < -n || kth >= n)
-    throw ShapeError(
-        fmt::format("argpartition: place {} of {}. Places are in {} .. {}. Give one of them.", kth,
-                    count_text(n, "element"), -n, n - 1));
+  need_place("argpartition", x, kth, axis);
   return argsort(x, axis);
+}
+Array partition(const Array& x, std::int64_t kth, std::int64_t axis, Where w) {
+  const Site site(w, "partition");
+  need_place("partition", x, kth, axis);
+  return sort(x, axis);
 }
 
 // Among the k groups of neighbours whose largest elements are the largest, and those that are left over behind all groups, are the k
