@@ -181,6 +181,28 @@ TEST_CASE("options: empty braces are the default ones, whatever else may stand t
   same(sa::var(X(), 0, 1), sa::var(X(), {.axis = 0}, 1));
 }
 
+TEST_CASE("options: ddof among the options, and what stands behind an axis") {
+  const auto same = [](const Array& a, const Array& b) {
+    CHECK(a.shape() == b.shape());
+    CHECK(sa::to_string(a) == sa::to_string(b));  // NaN is equal
+  };
+  same(sa::var(X(), {.ddof = 1}), sa::var(X(), {}, 1));
+  same(sa::var(X(), 0, {.ddof = 1}), sa::var(X(), 0, 1));
+  same(sa::var(X(), {0, 1}, {.keepdims = true, .ddof = 1}),
+       sa::var(X(), {.axis = {0, 1}, .keepdims = true}, 1));
+  same(sa::std(X(), {.axis = 0, .dtype = sa::float64, .where = X() > 2, .ddof = 1}),
+       sa::std(X(), sa::ReduceOptions{.axis = 0, .dtype = sa::float64, .where = X() > 2}, 1));
+  same(sa::std(X(), -1, {.where = X() > 2}), sa::std(X(), {.axis = -1, .where = X() > 2}));
+  same(sa::nanvar(X(), 1, {.ddof = 1}), sa::nanvar(X(), {.axis = 1}, 1));
+  same(sa::nanstd(X(), {0}, {.ddof = 1}), sa::nanstd(X(), {.axis = 0, .ddof = 1}));
+  const sa::ReduceOptions columns{.axis = 0};
+  same(sa::var(X(), columns), sa::var(X(), 0));
+  same(sa::cumsum(X(), 0, {.reverse = true}), sa::cumsum(X(), {.axis = 0, .reverse = true}));
+  same(sa::cummax(X(), 1, {.reverse = true}), sa::cummax(X(), {.axis = 1, .reverse = true}));
+  CHECK(sa::cumprod(X(), 0, {.dtype = sa::float64}).dtype() == sa::float64);
+  CHECK(values(sa::cumsum(sa::array({1.0, 2.0, 4.0}), 0, {.reverse = true})) == Values{7, 6, 4});
+}
+
 TEST_CASE("options: gradients of what was chosen are JAX's") {
   const auto slope = [](const auto& f) {
     return sa::grad([&](const Array& x) {

@@ -58,6 +58,9 @@ static void add_statistics(Cases& c) {
       "std ddof", [](A a) { return shardarray::std(a, {.axis = 0}, 1); },
       [](N v) { return std::sqrt(variance_of(v, 1)); }, x, true, 2e-6));
   c.push_back(along_rows(
+      "var ddof behind an axis", [](A a) { return var(a, 0, {.ddof = 1}); },
+      [](N v) { return variance_of(v, 1); }, x, true, 2e-6));
+  c.push_back(along_rows(
       "ptp", [](A a) { return ptp(a, 0); }, [](N v) { return largest_of(v) - smallest_of(v); }, apart));
   c.push_back(along_rows(
       "count_nonzero", [](A a) { return count_nonzero(a, 0); },

@@ -55,28 +55,46 @@ inline constexpr ReduceFunction<"prod"> prod{};
 /// The sum divided by the number of elements, NaN of none. Floating: of bool and integers float32 (float64 for 64-bit ones); as
 /// exact as sum. Throws DTypeError for a `.dtype` that is not floating.
 inline constexpr ReduceFunction<"mean"> mean{};
-/// `var(x)`, `var(x, 0)`, `var(x, {0, 1}, 1)`, `var(x, {.axis = 0}, 1)`: as a reduction, and ddof.
+/// `var(x)`, `var(x, 0)`, `var(x, {.ddof = 1})`, `var(x, 0, {.ddof = 1})`, `var(x, {0, 1}, 1)`, `var(x, {.axis = 0}, 1)`: as a
+/// reduction, and ddof among the options or behind the axes.
 template <detail::FixedString name> struct SHARDARRAY_API SpreadFunction {
-  [[nodiscard]] Array operator()(const Array& x, const ReduceOptions& o = {}, std::int64_t ddof = 0,
+  [[nodiscard]] Array operator()(const Array& x, const ReduceOptions& o, std::int64_t ddof,
                                  Where w = Where::here()) const;
-  template <detail::AxisNumber I>
-  [[nodiscard]] Array operator()(const Array& x, I axis, const KeepOptions& o = {},
-                                 Where w = Where::here()) const {
-    return (*this)(x, detail::over({axis}, o), 0, w);
+  [[nodiscard]] Array operator()(const Array& x, const SpreadOptions& o = {}, Where w = Where::here()) const {
+    return (*this)(x,
+                   ReduceOptions{.axis = o.axis, .keepdims = o.keepdims, .dtype = o.dtype, .where = o.where},
+                   o.ddof, w);
+  }
+  template <std::same_as<ReduceOptions> O>
+  [[nodiscard]] Array operator()(const Array& x, const O& o, Where w = Where::here()) const {
+    return (*this)(x, o, 0, w);
   }
   template <detail::AxisNumber I>
-  [[nodiscard]] Array operator()(const Array& x, std::initializer_list<I> axes, const KeepOptions& o = {},
+  [[nodiscard]] Array operator()(const Array& x, I axis, const SpreadAlongOptions& o = {},
                                  Where w = Where::here()) const {
-    return (*this)(x, detail::over(axes, o), 0, w);
+    return along(x, {axis}, o, w);
+  }
+  template <detail::AxisNumber I>
+  [[nodiscard]] Array operator()(const Array& x, std::initializer_list<I> axes,
+                                 const SpreadAlongOptions& o = {}, Where w = Where::here()) const {
+    return along(x, axes, o, w);
   }
   template <detail::AxisNumber I, detail::AxisNumber D = std::int64_t>
   [[nodiscard]] Array operator()(const Array& x, I axis, D ddof, Where w = Where::here()) const {
-    return (*this)(x, {.axis = axis}, to_int64(ddof), w);
+    return (*this)(x, ReduceOptions{.axis = axis}, to_int64(ddof), w);
   }
   template <detail::AxisNumber I, detail::AxisNumber D = std::int64_t>
   [[nodiscard]] Array operator()(const Array& x, std::initializer_list<I> axes, D ddof,
                                  Where w = Where::here()) const {
     return (*this)(x, detail::over(axes), to_int64(ddof), w);
+  }
+
+ private:
+  template <detail::AxisNumber I>
+  [[nodiscard]] Array along(const Array& x, std::initializer_list<I> axes, const SpreadAlongOptions& o,
+                            Where w) const {
+    return (*this)(x, detail::over(axes, {.keepdims = o.keepdims, .dtype = o.dtype, .where = o.where}),
+                   o.ddof, w);
   }
 };
 /// Mean square distance to the mean, floating as mean; the sum is divided by n - ddof, n elements that count. Throws as mean.
@@ -103,11 +121,6 @@ inline constexpr ReduceFunction<"argmin"> argmin{};
 inline constexpr ReduceFunction<"logsumexp"> logsumexp{};
 /// log(mean(exp(x))) without overflow: logsumexp minus the logarithm of the number of elements; NaN over none.
 inline constexpr ReduceFunction<"logmeanexp"> logmeanexp{};
-/// Options of softmax and log_softmax: `softmax(x, {.where = mask})`.
-struct SoftmaxOptions {
-  AxisSet axis = -1;      ///< along these
-  MaskOption where = {};  ///< bools as in ReduceOptions: the others have probability 0
-};
 /// Along the last axis, along others, or with options.
 template <detail::FixedString name> struct SHARDARRAY_API SoftmaxFunction {
   [[nodiscard]] Array operator()(const Array& x, const SoftmaxOptions& o = {}, Where w = Where::here()) const;
@@ -317,20 +330,15 @@ inline constexpr struct SHARDARRAY_API triu_fn {
 } triu{};
 
 // ---------------------------------------------------------------- running reductions
-/// Options of running reductions: `cumsum(x, {.axis = 1, .reverse = true})`.
-struct CumulativeOptions {
-  std::optional<std::int64_t> axis = std::nullopt;  ///< none: of the flattened array
-  Flag reverse = false;                             ///< from the last element to the first
-  /// Of the accumulation and the result. Default: the operand's; sums and products of bool are int32.
-  std::optional<DType> dtype = std::nullopt;
-};
-/// `cumsum(x)`, `cumsum(x, 0)`, `cumsum(x, {.axis = 0, .reverse = true})`; throws ShapeError for an axis that x does not have.
+/// `cumsum(x)`, `cumsum(x, 0)`, `cumsum(x, 0, {.reverse = true})`, `cumsum(x, {.axis = 0, .reverse = true})`; throws ShapeError for
+/// an axis that x does not have.
 template <detail::FixedString name> struct SHARDARRAY_API CumulativeFunction {
   [[nodiscard]] Array operator()(const Array& x, const CumulativeOptions& o = {},
                                  Where w = Where::here()) const;
   template <std::integral I>
-  [[nodiscard]] Array operator()(const Array& x, I axis, Where w = Where::here()) const {
-    return (*this)(x, {.axis = to_int64(axis)}, w);
+  [[nodiscard]] Array operator()(const Array& x, I axis, const CumulativeAlongOptions& o = {},
+                                 Where w = Where::here()) const {
+    return (*this)(x, {.axis = to_int64(axis), .reverse = o.reverse, .dtype = o.dtype}, w);
   }
 };
 /// Of the shape of x, or [size] without an axis: element i combines elements 0 .. i. Integers keep their dtype and wrap; bool

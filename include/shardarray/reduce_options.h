@@ -1,4 +1,4 @@
-// What reductions are asked for: axes, and which elements count.
+// What reductions and running reductions are asked for: axes, and which elements count.
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -62,6 +62,38 @@ struct KeepOptions {
   std::optional<DType> dtype = std::nullopt;  ///< as in ReduceOptions
   ArrayOption where = {};                     ///< as in ReduceOptions
   ArrayOption initial = {};                   ///< as in ReduceOptions
+};
+/// Options of var, std and their nan forms: `var(x, {.axis = 0, .ddof = 1})`.
+struct SpreadOptions {
+  AxisSet axis = {};                          ///< as in ReduceOptions
+  Flag keepdims = false;                      ///< as in ReduceOptions
+  std::optional<DType> dtype = std::nullopt;  ///< as in ReduceOptions
+  ArrayOption where = {};                     ///< as in ReduceOptions
+  std::int64_t ddof = 0;                      ///< the sum is divided by the number of elements less this
+};
+/// The same behind axes: `var(x, 0, {.ddof = 1})`.
+struct SpreadAlongOptions {
+  Flag keepdims = false;                      ///< as in SpreadOptions
+  std::optional<DType> dtype = std::nullopt;  ///< as in SpreadOptions
+  ArrayOption where = {};                     ///< as in SpreadOptions
+  std::int64_t ddof = 0;                      ///< as in SpreadOptions
+};
+/// Options of softmax and log_softmax: `softmax(x, {.where = mask})`.
+struct SoftmaxOptions {
+  AxisSet axis = -1;      ///< along these
+  MaskOption where = {};  ///< bools as in ReduceOptions: the others have probability 0
+};
+/// Options of running reductions: `cumsum(x, {.axis = 1, .reverse = true})`.
+struct CumulativeOptions {
+  std::optional<std::int64_t> axis = std::nullopt;  ///< none: of the flattened array
+  Flag reverse = false;                             ///< from the last element to the first
+  /// Of the accumulation and the result. Default: the operand's; sums and products of bool are int32.
+  std::optional<DType> dtype = std::nullopt;
+};
+/// Options behind an axis: `cumsum(x, 1, {.reverse = true})`.
+struct CumulativeAlongOptions {
+  Flag reverse = false;                       ///< as in CumulativeOptions
+  std::optional<DType> dtype = std::nullopt;  ///< as in CumulativeOptions
 };
 
 namespace detail {
