@@ -224,6 +224,16 @@ TEST_CASE("vmap: axes") {
   })(Layer{x, Array()}, 2);
   check_near(l.weight, {2, 4, 6, 8, 10, 12});
   CHECK_FALSE(l.bias.has_value());
+  struct Scaled {
+    int power;
+    Array weight;
+    std::string name;
+    Array bias;
+  };
+  const Scaled scaled_model{2, x, "scaled", y};
+  const auto apply = [](const Scaled& m) { return sa::sum(m.weight * m.power + m.bias); };
+  check_near(sa::vmap(apply, {.in_axes = {{0, sa::none}}})(scaled_model), {36, 44, 52});
+  check_near(sa::vmap(apply, {.in_axes = {{0, 0, 0, sa::none}}})(scaled_model), {36, 44, 52});
   CHECK(n == 2);
   struct Affine {
     Array w;

@@ -369,6 +369,16 @@ TEST_CASE("tree: axes of vmap") {
   CHECK(at({0, {1, none}}, weight) == Axis(1));
   CHECK(at({0, {1, none}}, bias) == Axis());
   CHECK(at(2, root) == Axis(2));
+  // {Array w; int n; Array b;}: the entry of n may be left out
+  const Path w{&y, "w", 0, 3, 0, 2}, b{&y, "b", 2, 3, 1, 2};
+  CHECK(at({0, {0, 1, none}}, b) == Axis());
+  CHECK(at({0, {1, 2}}, w) == Axis(1));
+  CHECK(at({0, {1, 2}}, b) == Axis(2));
+  CHECK(message([&] {
+          at({0, {1}}, b);
+        }) ==
+        "vmap: in_axes[1] has 1 entry for 3 parts. A list needs one entry for each argument, element or "
+        "field. Write one number or none for all of them, or one for each.");
   CHECK(message([&] {
           at({0, 0, 0}, x);
         }) ==

@@ -5,7 +5,8 @@
 
 namespace shardarray {
 
-/// Specs for trees: one for everything, or a list with an entry for each argument, element or field, as deep as needed.
+/// Specs for trees: one for everything, or a list with an entry for each argument, element or field, as deep as needed; those for static
+/// values may be left out as in Axes.
 class SHARDARRAY_API Specs {
  public:
   Specs(PartitionSpec spec) : spec_(std::move(spec)) {}

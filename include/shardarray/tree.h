@@ -239,12 +239,14 @@ template <class T> void report(const T& v, const Path& path, StaticRef value) {
 template <class T> void walk(T& t, const Path& path, LeafRef leaf, StaticRef value);
 template <class... F>
 void walk_fields(const std::string_view* names, const Path& path, LeafRef leaf, StaticRef value, F&... f) {
-  [[maybe_unused]] std::uint32_t i = 0;
-  auto next = [&] {
+  constexpr std::uint32_t trees = ((Static<std::remove_const_t<F>> ? 0 : 1) + ... + 0);
+  [[maybe_unused]] std::uint32_t i = 0, tree = 0;
+  auto next = [&](bool is_static) {
     const std::uint32_t k = i++;
-    return Path{&path, names ? names[k] : std::string_view(), k, sizeof...(F)};
+    return Path{&path, names ? names[k] : std::string_view(), k, sizeof...(F), is_static ? tree : tree++,
+                trees};
   };
-  (walk(f, next(), leaf, value), ...);
+  (walk(f, next(Static<std::remove_const_t<F>>), leaf, value), ...);
 }
 /// The only recursion over structure. Arrays and statics are reported in the order of declaration.
 template <class T> void walk(T& t, const Path& path, LeafRef leaf, StaticRef value) {

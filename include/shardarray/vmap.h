@@ -7,7 +7,8 @@
 namespace shardarray {
 
 /// Which dimension is mapped: one for everything (`0`, `-1`), `none`, or a list with an entry for each argument, element or
-/// field, as deep as needed: `{0, none, {0, 1}}`.
+/// field, as deep as needed: `{0, none, {0, 1}}`. Of a struct, entries for its fields that are static values (numbers, texts, enums) may
+/// be left out: for `{Array w; int n; Array b;}` `{0, none}` is `{0, 0, none}`.
 class SHARDARRAY_API Axes {
  public:
   template <std::integral I> Axes(I axis) : axis_(to_int64(axis)) {}

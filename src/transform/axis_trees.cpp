@@ -25,6 +25,7 @@ static const Tree& entry_at(const Tree& root, const Path& path, const List& list
   const std::vector<Tree>* entries = list(parent);
   if (!entries) return parent;
   if (entries->size() == path.count) return (*entries)[path.ordinal];
+  if (path.tree_count && entries->size() == path.tree_count) return (*entries)[path.tree_ordinal];
   const std::string of = path.up ? list_place(*path.up) : "";
   throw TreeError(fmt::format(
       "{}: {}{} has {} for {}. A list needs one entry for each argument, element or field. Write one {} for "

@@ -18,6 +18,9 @@ struct SHARDARRAY_API Path {
   std::string_view name = {};  ///< of the field or key; empty: known by its position
   std::uint32_t ordinal = 0;   ///< position among `count` siblings
   std::uint32_t count = 0;     ///< 0: the tree itself
+  // Of fields, those that are static values left out.
+  std::uint32_t tree_ordinal = 0;
+  std::uint32_t tree_count = 0;  ///< 0: what is no field
   /// `0.layers[1].weight`; empty for the tree itself.
   [[nodiscard]] std::string text() const;
 };
