@@ -59,7 +59,8 @@ inline std::vector<Scalar> special_scalars() {
       smooth(
           "gamma", {0.5, 4}, [](In x) { return gamma(x[0]); }, [](R x) { return std::tgamma(x[0]); }, 16),
       smooth(
-          "exp1", {0.2, 4}, [](In x) { return exp1(x[0]); }, [](R x) { return -std::expint(-x[0]); }, 8),
+          "exp1", {0.2, 4}, [](In x) { return exp1(x[0]); },
+          [](R x) { return static_cast<double>(exp1_of(x[0])); }, 8),
       smooth(
           "ndtri", {0.05, 0.4}, [](In x) { return ndtri(x[0]); },
           [](R x) { return static_cast<double>(normal_quantile(x[0])); }, 16)};

@@ -44,6 +44,8 @@ inline long double bessel_i_of(int n, long double x) {
   return sum;
 }
 inline long double bessel_i0_of(long double x) { return bessel_i_of(0, x); }
+/// In long double: the C++ library's double loses digits around 2.
+inline long double exp1_of(long double x) { return -std::expint(-x); }
 inline double softplus_of_host(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }
 
 }  // namespace shardarray::testing

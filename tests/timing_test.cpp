@@ -59,7 +59,7 @@ TEST_CASE("timing: time_it runs what it is told, and warms up before") {
   CHECK(to_string(Timing{{12e-6, 2}}) == "1 s (best 12 us of 2)");
   CHECK(to_string(Timing{}) == "no runs");
   CHECK_SAYS(time_it([] {}, {.runs = 0}),
-             "time_it: 0 runs and 1 warm-ups. There is one run at least. Correct them.", Error);
+             "time_it: 0 runs and 1 warm-up. There is one run at least. Correct them.", Error);
   CHECK_THROWS_AS(static_cast<void>(time_it([] {}, {.warmup = -1})), Error);
 }
 

@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
+#include <set>
 #include <utility>
 
 #include "base/at.h"
@@ -82,6 +84,27 @@ class BodyRun {
     one.is_draft = is_draft;
     return partition(one.graph, one);
   }
+  // Whether a run adds to carry k, or to a multiple of it.
+  bool adds_to(std::size_t k) const {
+    const int carry = body_.inputs[it_.constants + k];
+    std::vector<int> open{body_.outputs[k]};
+    std::vector<bool> seen(body_.types.size());
+    while (!open.empty()) {
+      const int v = open.back();
+      open.pop_back();
+      if (v == carry) return true;
+      if (at(seen, v)) continue;
+      at(seen, v) = true;
+      const FlatNode& n = at(body_.nodes, at(body_.producer, v));
+      if (n.op->form == Form::leaf) continue;
+      const std::vector<Linear> linear = linearities(n, body_, false);
+      const auto is_number = [&](int u) { return !std::isnan(literal(u, body_)); };
+      const bool scales = std::ranges::count_if(n.in, is_number) + 1 == std::ssize(n.in);
+      for (std::size_t i = 0; i < n.in.size(); i++)
+        if (linear[i] == Linear::joint || (linear[i] == Linear::each && scales)) open.push_back(n.in[i]);
+    }
+    return false;
+  }
   // Else it runs as the program says.
   bool may_choose() const {
     return std::ranges::all_of(body_.nodes, [](const FlatNode& n) {
@@ -106,9 +129,10 @@ std::int64_t transferred_bytes(const Partition& p) {
 }
 
 // Carries are cut as finely as runs leave them. One run then, which may leave them elsewhere.
-Partition cut_carries(const BodyRun& run, const Iteration& it, std::vector<const Layout*>& inputs) {
+Partition cut_carries(const BodyRun& run, const Iteration& it, std::vector<const Layout*>& inputs,
+                      bool is_draft) {
   for (;;) {
-    Partition open = run.partitioned(inputs, false);
+    Partition open = run.partitioned(inputs, false, is_draft);
     bool grew = false;
     for (std::size_t k = 0; k < it.carries; k++) {
       const Layout*& carry = inputs[it.constants + k];
@@ -120,16 +144,17 @@ Partition cut_carries(const BodyRun& run, const Iteration& it, std::vector<const
   }
 }
 
-// Where runs leave carries otherwise than they find them, they are found so, if that moves less.
-void settle_carries(const BodyRun& run, const Iteration& it, const Partition& open,
-                    std::vector<const Layout*>& inputs) {
+// Carries get places. Where runs leave them otherwise than they find them, they are found so, if that moves less.
+void settle_carries(const BodyRun& run, const Iteration& it, std::vector<const Layout*>& inputs,
+                    bool is_draft = false) {
+  const Partition open = cut_carries(run, it, inputs, is_draft);
   std::vector<const Layout*> left = inputs;
   for (std::size_t k = 0; k < it.carries; k++)
     if (all_tiles(*result_layout(open, k)) == all_tiles(*inputs[it.constants + k]))
       left[it.constants + k] = result_layout(open, k);
   if (left == inputs) return;
   const auto moved = [&](const std::vector<const Layout*>& x) {
-    return transferred_bytes(run.partitioned(x, true));
+    return transferred_bytes(run.partitioned(x, true, is_draft));
   };
   if (moved(left) < moved(inputs)) inputs = std::move(left);
 }
@@ -168,70 +193,108 @@ void keep_partial(const BodyRun& run, const Iteration& it, const std::vector<boo
   }
 }
 
-// Constants that are less cut, and carries that are partial sums, over the axes of `kind`.
-std::vector<const Layout*> moved_once(const SubAxes& sub_axes, const SubAxisList& kind, const Iteration& it,
-                                      bool constants, const std::vector<bool>& carries,
-                                      std::vector<const Layout*> inputs) {
-  for (std::size_t k = 0; k < it.first_element(); k++) {
-    const Layout*& l = inputs[k];
-    const bool is_carry = k >= it.constants;
-    if (!sub_axes.can_express(*l) || !(is_carry ? carries[k - it.constants] : constants)) continue;
-    SubAxisDims dims = to_sub_axes(sub_axes, *l);
-    for (SubAxisList& d : dims) d.erase_if([&](int a) { return kind.contains(a); });
-    l = is_carry ? to_layout(sub_axes, dims, kind, Reducer::sum) : to_layout(sub_axes, dims);
+/// What moves in every run may move once: constants before the first one, as copies, and sums that carries add up behind the last.
+class MovesOnce {
+ public:
+  /// `zeros`: carries that begin so.
+  MovesOnce(const BodyRun& run, const Iteration& it, const FlatNode& n, std::span<const Layout* const> given,
+            const std::vector<bool>& zeros, const CompileInput& in)
+      : run_(run), it_(it), n_(n), given_(given), in_(in), reshards_(in.cost) {
+    for (std::size_t k = 0; k < it.carries; k++) sums_.push_back(zeros[k] && run.adds_to(k));
   }
-  return inputs;
-}
+  /// `inputs`, or the cheaper ones; carries stay, or have other places for copies of constants. `first`: those before they had any.
+  /// Copies stay for long: they have to save a sixteenth of what moves.
+  std::vector<const Layout*> of(const std::vector<const Layout*>& inputs,
+                                const std::vector<const Layout*>& first) {
+    if (it_.length < 2 || !run_.may_choose()) return inputs;
+    const Partition now = run_.partitioned(inputs, true, true);
+    if (now.transfers.empty()) return inputs;
+    best_ = inputs;
+    least_ = price(now, inputs);
+    tried_.insert(inputs);
+    const SubAxes sub_axes = SubAxes::of(in_.order, inputs);
+    std::vector<SubAxisDims> places;
+    for (const Layout* l : inputs)
+      if (sub_axes.can_express(*l)) places.push_back(to_sub_axes(sub_axes, *l));
+    for (const SubAxisList& kind : sharing_axes(sub_axes, places)) {
+      try {
+        consider(with_sums(sub_axes, kind, inputs));
+        for (const auto* const from : {&inputs, &first}) {
+          std::vector<const Layout*> copies = with_copies(sub_axes, kind, *from);
+          if (copies == *from) continue;
+          if (from == &first) settle_carries(run_, it_, copies, true);
+          consider(copies);
+          consider(with_sums(sub_axes, kind, std::move(copies)));
+        }
+      } catch (const ShardingError&) {  // policy::strict refuses its transfers, in what a run calls
+      }
+    }
+    if (best_ == inputs) return inputs;
+    const Partition as_is = run_.partitioned(inputs, true), once = run_.partitioned(best_, true);
+    const double worth = runs() * static_cast<double>(transferred_bytes(as_is)) / 16;
+    const bool is_better =
+        price(once, best_) < price(as_is, inputs) - worth && keeps_carries(once, it_, best_);
+    return is_better ? best_ : inputs;
+  }
 
-// What moves in every run may move once: constants before the first one, as copies, and sums that carries add up behind the last. Copies stay
-// for long: they have to save a sixteenth of what moves.
-void move_once(const BodyRun& run, const FlatNode& n, const Iteration& it,
-               std::span<const Layout* const> given, const std::vector<bool>& zeros, const CompileInput& in,
-               std::vector<const Layout*>& inputs) {
-  if (it.length < 2 || !run.may_choose()) return;
-  const Partition now = run.partitioned(inputs, true, true);
-  if (now.transfers.empty()) return;
-  Reshards reshards(in.cost);
-  const auto runs = static_cast<double>(it.length);
-  const auto price = [&](const Partition& one, const std::vector<const Layout*>& where) {
-    double all = runs * one.price;
+ private:
+  double runs() const { return static_cast<double>(it_.length); }
+  // Of all runs, of what comes before them and is combined behind.
+  double price(const Partition& one, const std::vector<const Layout*>& where) {
+    double all = runs() * one.price;
     std::int64_t held = 0;
-    for (std::size_t k = 0; k < it.first_element(); k++) {
-      const bool is_carry = k >= it.constants;
-      const Type& type = n.in_types[k];
-      const Layout* const from = is_carry || !given[k] ? where[k] : whole_sums(given[k]);
-      all += reshards.cost(from, whole_sums(where[k]), type).all();
+    for (std::size_t k = 0; k < it_.first_element(); k++) {
+      const bool is_carry = k >= it_.constants, is_asked = given_[k] && !given_[k]->unreduced().empty();
+      const Type& type = n_.in_types[k];
+      if (given_[k]) all += reshards_.cost(given_[k], where[k], type).all();
+      if (is_carry && !is_asked) all += reshards_.cost(where[k], whole_sums(where[k]), type).all();
       const std::int64_t bytes =
           tile_bytes(*where[k], type.shape, static_cast<std::int64_t>(itemsize(type.dtype)));
       held = add_sizes(held, is_carry ? add_sizes(bytes, bytes) : bytes);
     }
-    return all + in.cost.peak(held);
-  };
-  double least = price(now, inputs);
-  const SubAxes sub_axes = SubAxes::of(in.order, inputs);
-  std::vector<SubAxisDims> places;
-  for (const Layout* l : inputs)
-    if (sub_axes.can_express(*l)) places.push_back(to_sub_axes(sub_axes, *l));
-  const std::vector<bool> none(it.carries);
-  std::vector<std::vector<const Layout*>> tried{inputs};
-  std::size_t best = 0;
-  for (const SubAxisList& kind : sharing_axes(sub_axes, places))
-    for (const auto& [constants, carries] : {std::pair(true, &zeros), {false, &zeros}, {true, &none}}) {
-      std::vector<const Layout*> other = moved_once(sub_axes, kind, it, constants, *carries, inputs);
-      if (std::ranges::find(tried, other) != tried.end()) continue;
-      tried.push_back(std::move(other));
-      const Partition p = run.partitioned(tried.back(), true, true);
-      const double all = price(p, tried.back());
-      if (all >= least || !keeps_carries(p, it, tried.back())) continue;
-      least = all;
-      best = tried.size() - 1;
+    return all + in_.cost.peak(held);
+  }
+  static SubAxisDims uncut(const SubAxes& sub_axes, const SubAxisList& kind, const Layout& l) {
+    SubAxisDims dims = to_sub_axes(sub_axes, l);
+    for (SubAxisList& d : dims) d.erase_if([&](int a) { return kind.contains(a); });
+    return dims;
+  }
+  // Constants that these axes do not cut.
+  std::vector<const Layout*> with_copies(const SubAxes& sub_axes, const SubAxisList& kind,
+                                         std::vector<const Layout*> inputs) const {
+    for (std::size_t k = 0; k < it_.constants; k++)
+      if (sub_axes.can_express(*inputs[k]))
+        inputs[k] = to_layout(sub_axes, uncut(sub_axes, kind, *inputs[k]));
+    return inputs;
+  }
+  // Carries that are sums over these axes.
+  std::vector<const Layout*> with_sums(const SubAxes& sub_axes, const SubAxisList& kind,
+                                       std::vector<const Layout*> inputs) const {
+    for (std::size_t k = 0; k < it_.carries; k++)
+      if (const Layout*& l = inputs[it_.constants + k]; sums_[k] && sub_axes.can_express(*l))
+        l = to_layout(sub_axes, uncut(sub_axes, kind, *l), kind, Reducer::sum);
+    return inputs;
+  }
+  void consider(const std::vector<const Layout*>& other) {
+    if (!tried_.insert(other).second) return;
+    const Partition p = run_.partitioned(other, true, true);
+    if (const double all = price(p, other); all < least_ && keeps_carries(p, it_, other)) {
+      least_ = all;
+      best_ = other;
     }
-  if (best == 0) return;
-  const Partition as_is = run.partitioned(inputs, true), once = run.partitioned(tried[best], true);
-  const double worth = runs * static_cast<double>(transferred_bytes(as_is)) / 16;
-  if (price(once, tried[best]) < price(as_is, inputs) - worth && keeps_carries(once, it, tried[best]))
-    inputs = std::move(tried[best]);
-}
+  }
+
+  const BodyRun& run_;
+  const Iteration& it_;
+  const FlatNode& n_;
+  std::span<const Layout* const> given_;
+  const CompileInput& in_;
+  Reshards reshards_;
+  std::vector<bool> sums_;  // by carry: it may be one
+  std::vector<const Layout*> best_;
+  double least_ = 0;
+  std::set<std::vector<const Layout*>> tried_;
+};
 
 PlacedIteration placed(const FlatNode& n, std::span<const Layout* const> given,
                        const std::vector<bool>& zeros, const CompileInput& in) {
@@ -244,16 +307,15 @@ PlacedIteration placed(const FlatNode& n, std::span<const Layout* const> given,
     if (!given[k]) inputs.push_back(Layout::replicated(in.order, rank));
     else inputs.push_back(element ? element_layout(*given[k]) : whole_sums(given[k]));
   }
+  const std::vector<const Layout*> first = inputs;
   if (it.carries > 0) {
-    settle_carries(run, it, cut_carries(run, it, inputs), inputs);
+    settle_carries(run, it, inputs);
     std::vector<bool> may_be = zeros;
     for (std::size_t k = 0; k < it.carries; k++)
       if (const Layout* const l = given[it.constants + k]; l && !l->unreduced().empty()) may_be[k] = true;
     keep_partial(run, it, may_be, inputs);
-    move_once(run, n, it, given, zeros, in, inputs);
-  } else {
-    move_once(run, n, it, given, {}, in, inputs);
   }
+  inputs = MovesOnce(run, it, n, given, zeros, in).of(inputs, first);
   PlacedIteration r;
   const auto compiled = std::make_shared<const Compiled>(compile(run.input(inputs, true)));
   r.called = {it, compiled, {}};
