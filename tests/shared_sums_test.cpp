@@ -148,4 +148,30 @@ TEST_CASE(
   MESSAGE("program x parameter cases: " << checked);
 }
 
+TEST_CASE("shared sums: a loop that is given summands, and asked for such, adds to them where they are") {
+  for (const int rows : {64, 256})
+    for (const int batches : {2, 5}) {
+      CAPTURE(rows);
+      CAPTURE(batches);
+      const sa::Mesh mesh = sa::make_mesh({{"x", 4}, {"y", 2}});
+      const sa::NamedSharding summands(mesh, P(sa::unreduced("x")));
+      const Array x = numbers({batches, rows, 16}, sa::float32, 7) * 0.1, sum = numbers({16, 16}) * 0.1,
+                  here = sa::device_put(x, sa::NamedSharding(mesh, P(none, "x"))),
+                  given = sa::device_put(sum, summands);
+      const auto f = [](const Array& begin, const Array& all) {
+        return sa::scan(
+                   [](const Array& c, const Array& one) {
+                     return std::pair(c + sa::matmul(one.T(), one), std::tuple<>());
+                   },
+                   begin, all)
+            .first;
+      };
+      const auto g = sa::jit(f, {.out_shardings = summands});
+      // Devices along y may share the work, and bring its parts together at the end.
+      CHECK(bytes_received(sa::explain(g, given, here)) <= 16 * 16 * 4 / 2);
+      CHECK(sa::allclose(sa::reshard(g(given, here), sa::NamedSharding(mesh, P())), f(sum, x),
+                         {.rtol = 1e-5, .atol = 1e-5}));
+    }
+}
+
 }  // namespace shared_sums_test

@@ -239,15 +239,17 @@ class MovesOnce {
 
  private:
   double runs() const { return static_cast<double>(it_.length); }
+  // As a sum.
+  bool is_asked(std::size_t k) const { return given_[k] && !given_[k]->unreduced().empty(); }
   // Of all runs, of what comes before them and is combined behind.
   double price(const Partition& one, const std::vector<const Layout*>& where) {
     double all = runs() * one.price;
     std::int64_t held = 0;
     for (std::size_t k = 0; k < it_.first_element(); k++) {
-      const bool is_carry = k >= it_.constants, is_asked = given_[k] && !given_[k]->unreduced().empty();
+      const bool is_carry = k >= it_.constants;
       const Type& type = n_.in_types[k];
       if (given_[k]) all += reshards_.cost(given_[k], where[k], type).all();
-      if (is_carry && !is_asked) all += reshards_.cost(where[k], whole_sums(where[k]), type).all();
+      if (is_carry && !is_asked(k)) all += reshards_.cost(where[k], whole_sums(where[k]), type).all();
       const std::int64_t bytes =
           tile_bytes(*where[k], type.shape, static_cast<std::int64_t>(itemsize(type.dtype)));
       held = add_sizes(held, is_carry ? add_sizes(bytes, bytes) : bytes);
@@ -267,12 +269,15 @@ class MovesOnce {
         inputs[k] = to_layout(sub_axes, uncut(sub_axes, kind, *inputs[k]));
     return inputs;
   }
-  // Carries that are sums over these axes.
+  // Carries that are sums over these axes; those that are given as sums, as they are given.
   std::vector<const Layout*> with_sums(const SubAxes& sub_axes, const SubAxisList& kind,
                                        std::vector<const Layout*> inputs) const {
-    for (std::size_t k = 0; k < it_.carries; k++)
-      if (const Layout*& l = inputs[it_.constants + k]; sums_[k] && sub_axes.can_express(*l))
+    for (std::size_t k = 0; k < it_.carries; k++) {
+      const Layout*& l = inputs[it_.constants + k];
+      if (is_asked(it_.constants + k)) l = given_[it_.constants + k];
+      else if (sums_[k] && sub_axes.can_express(*l))
         l = to_layout(sub_axes, uncut(sub_axes, kind, *l), kind, Reducer::sum);
+    }
     return inputs;
   }
   void consider(const std::vector<const Layout*>& other) {
