@@ -347,6 +347,11 @@ TEST_CASE("collectives: messages") {
         "axis_index: unbound axis name 'k'. In scope: 'i', 'j'. A name is bound by vmap, pmap or shard_map "
         "with "
         "axis_name.");
+  CHECK(error<sa::TraceError>([] {
+          sa::vmap([](const Array& x) { return sa::psum(x, "k"); })(sa::ones({4, 3}));
+        }) ==
+        "psum: unbound axis name 'k'. In scope: a map without a name. A name is bound by vmap, pmap or "
+        "shard_map with axis_name.");
   CHECK(message([](const Array& x) {
           return sa::psum(x, sa::NamedAxes(std::initializer_list<std::string>{}));
         }) == "psum: no axis is named. Give at least one.");

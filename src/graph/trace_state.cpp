@@ -145,7 +145,9 @@ std::shared_ptr<const Axis> find_axis(const std::string& name, const char* funct
   for (auto it = axes.rbegin(); it != axes.rend(); ++it)
     if ((*it)->name == name) return *it;
   std::string have;
-  for (const auto& a : axes) have += fmt::format("{}'{}'", have.empty() ? "" : ", ", a->name);
+  for (const auto& a : axes)
+    have += (have.empty() ? "" : ", ") +
+            (a->name.empty() ? "a map without a name" : fmt::format("'{}'", a->name));
   throw TraceError(fmt::format(
       "{}: unbound axis name '{}'. In scope: {}. A name is bound by vmap, pmap or shard_map with axis_name.",
       function, name, have.empty() ? "none" : have));
