@@ -26,21 +26,24 @@ inline constexpr BinaryFunction<"add"> add{};
 inline constexpr BinaryFunction<"subtract"> subtract{};
 /// a * b; of bools: and.
 inline constexpr BinaryFunction<"multiply"> multiply{};
-/// a / b, floating: of integers too, 1 / 2 is 0.5. By 0 infinite or NaN. true_divide is its other name.
+/// a / b, floating: of integers too, 1 / 2 is 0.5. By 0 infinite or NaN. true_divide is its other name. Of complex numbers what is
+/// finite is 0 by one with an infinite part, as in C and JAX; but NaN parts count beside infinite ones, and an infinite number by one with
+/// a part that is 0 may be NaN in both, where these give an infinity.
 inline constexpr BinaryFunction<"divide"> divide{};
 inline constexpr BinaryFunction<"divide"> true_divide{};
 /// The largest whole number <= a / b; integers stay integers, of bools int32. 16-bit floats are divided in float32. a / 0 is -1 of
-/// integers (unsigned: the largest number), infinite or NaN of floats.
+/// integers (unsigned: the largest number), as of lax.div, where jnp.floor_divide gives -2 and NumPy 0; infinite or NaN of floats.
 inline constexpr BinaryFunction<"floor_divide"> floor_divide{};
-/// a - floor(a / b) * b: the sign of b; integers stay integers, of bools int32. a % 0 is a of integers, NaN of floats.
+/// a - floor(a / b) * b: the sign of b; integers stay integers, of bools int32. a % 0 is a of integers, as of lax.rem,
+/// where jnp.remainder and NumPy give 0; NaN of floats.
 [[nodiscard]] SHARDARRAY_API Array remainder(const Operand& a, const Operand& b);
 /// floor_divide and remainder, in this order.
 inline constexpr struct SHARDARRAY_API divmod_fn {
   [[nodiscard]] std::pair<Array, Array> operator()(const Array& a, const Array& b,
                                                    Where w = Where::here()) const;
 } divmod{};
-/// a - trunc(a / b) * b: the sign of a; integers stay integers, of bools int32. By 0 a of integers, NaN of floats. rem is its
-/// other name.
+/// a - trunc(a / b) * b: the sign of a; integers stay integers, of bools int32. By 0 a of integers, as of lax.rem,
+/// where jnp.fmod and NumPy give 0; NaN of floats. rem is its other name.
 [[nodiscard]] SHARDARRAY_API Array fmod(const Operand& a, const Operand& b);
 inline constexpr BinaryFunction<"fmod"> rem{};
 /// The greatest common divisor, which is not negative, and the least common multiple: integers only, else DTypeError. gcd(0, 0) and
@@ -106,7 +109,7 @@ inline constexpr struct SHARDARRAY_API clamp_fn {
 // ---------------------------------------------------------------- floating functions
 /// Elementary functions, angles in radians. Outside of their domain they give NaN (log(-1), arcsin(2)), at poles an infinity
 /// (log(0) = -inf), special values are C's. Errors are at most 4 ulp in float32 and 5 in float64, but for erf_inv. expm1 is
-/// exp(x) - 1 and log1p log(1 + x), with all digits near 0. asin, acos, atan and atan2 are other names.
+/// exp(x) - 1 and log1p log(1 + x), with all digits near 0. asin, acos, atan and atan2 are other names. Of complex numbers: complex.h.
 [[nodiscard]] SHARDARRAY_API Array exp(const Operand& x);
 [[nodiscard]] SHARDARRAY_API Array expm1(const Operand& x);
 [[nodiscard]] SHARDARRAY_API Array log(const Operand& x);

@@ -153,7 +153,7 @@ struct NormOptions {
   bool nuclear = false;   ///< of matrices: the sum of the singular values
 };
 /// The norm of the elements along the axes as one vector, floating; of complex numbers that of their absolute values. Its
-/// gradient is NaN at 0, as in JAX. Throws ShapeError over no elements for an infinite order, Error for nuclear.
+/// gradient at 0 is NaN of real ones, as in JAX, and 0 of complex ones, where JAX's is NaN. Throws ShapeError over no elements for an infinite order, Error for nuclear.
 inline constexpr struct SHARDARRAY_API vector_norm_fn {
   [[nodiscard]] Array operator()(const Array& x, const NormOptions& o = {}, Where w = Where::here()) const;
 } vector_norm{};
