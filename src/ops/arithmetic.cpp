@@ -466,7 +466,7 @@ std::pair<Array, Array> divmod_fn::operator()(const Array& a, const Array& b, Wh
 template <>
 constexpr UnaryBody unary_body<"square"> = [](const char* function, const Array& x) {
   const Array y = api::cast(x, api::counted(api::weak_type_of(x, function)));
-  return primitive::mul(y, y);
+  return is_complex(y.dtype()) ? complex_ops::square(Complex(y)).joined() : primitive::mul(y, y);
 };
 template SHARDARRAY_API Array UnaryFunction<"square">::operator()(const Array&, Where) const;
 template <>

@@ -140,12 +140,12 @@ Complex operator/(const Complex& a, const Complex& b) {
                 y = chosen(upright, b, {b.im, primitive::neg(b.re)});
   const Array is_zero = primitive::binary(op_eq, y.re, primitive::like(y.re, 0)),
               is_bounded = primitive::unary(op_is_finite, y.re);
-  // of 0 and of infinities the smaller part says nothing
+  // of 0 and beside infinities the smaller part says nothing
   const Array ratio =
       primitive::select(both(is_bounded, primitive::unary(op_not, is_zero)),
                         primitive::div(y.im, primitive::select(is_zero, primitive::like(y.re, 1), y.re)),
                         primitive::like(y.re, 0));
-  const Array by = primitive::add(y.re, primitive::mul(y.im, ratio));
+  const Array by = primitive::select(is_bounded, primitive::add(y.re, primitive::mul(y.im, ratio)), y.re);
   return {primitive::div(primitive::add(x.re, primitive::mul(x.im, ratio)), by),
           primitive::div(primitive::sub(x.im, primitive::mul(x.re, ratio)), by)};
 }
@@ -170,12 +170,6 @@ Array complex_ops::abs(const Complex& z) {
   const Array size = primitive::binary(op_hypot, primitive::select(origin, primitive::like(z.re, 1), z.re),
                                        primitive::select(origin, zero, z.im));
   return primitive::select(origin, zero, size);
-}
-Complex complex_ops::sign(const Complex& given) {  // constant, as JAX has it
-  const Complex z(primitive::unary(op_stop_gradient, given.re), primitive::unary(op_stop_gradient, given.im));
-  const Array size = abs(z), is_zero = primitive::binary(op_eq, size, primitive::like(size, 0));
-  const Array by = primitive::select(is_zero, primitive::like(size, 1), size);
-  return {primitive::div(z.re, by), primitive::div(z.im, by)};
 }
 Array complex_ops::eq(const Complex& a, const Complex& b) {
   return both(primitive::binary(op_eq, a.re, b.re), primitive::binary(op_eq, a.im, b.im));

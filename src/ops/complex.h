@@ -78,7 +78,9 @@ Arrays real_of_two(std::span<const Array> in, const Attrs&) {
 /// A number that is real scales, or divides, both parts.
 Arrays mul(std::span<const Array> in, const Attrs& attrs);
 Arrays div(std::span<const Array> in, const Attrs& attrs);
+/// Constant, as JAX has it.
 Complex sign(const Complex& z);
+Complex square(const Complex& z);
 /// |z| without overflow; its derivative is 0 at 0, as JAX's.
 Array abs(const Complex& z);
 Array eq(const Complex& a, const Complex& b);
@@ -93,6 +95,34 @@ Complex max(const Complex& a, const Complex& b);
 Array is_finite(const Complex& z);
 Arrays fma(std::span<const Array> in, const Attrs& attrs);
 Arrays cast(std::span<const Array> in, const Attrs& attrs);
+
+/// Functions whose derivatives are known; sech_squared = 1 / cosh^2 is that of tanh, logistic_slope that of logistic.
+enum class Known : std::uint8_t {
+  exp,
+  expm1,
+  exp2,
+  log,
+  log1p,
+  sqrt,
+  rsqrt,
+  sin,
+  cos,
+  tanh,
+  sech_squared,
+  asin,
+  acos,
+  acosh,
+  atanh,
+  logistic,
+  logistic_slope,
+  square,
+  pow,
+  atan2
+};
+/// value(z) with the derivative of f; value itself needs none.
+Complex with_slope(Known f, const Complex& z, Complex (*value)(const Complex&));
+Complex with_slope(Known f, const Complex& a, const Complex& b,
+                   Complex (*value)(const Complex&, const Complex&));
 
 Complex exp(const Complex& z);
 Complex expm1(const Complex& z);
@@ -109,6 +139,7 @@ Complex tan(const Complex& z);
 Complex sinh(const Complex& z);
 Complex cosh(const Complex& z);
 Complex tanh(const Complex& z);
+Complex sech_squared(const Complex& z);
 Complex asin(const Complex& z);
 Complex acos(const Complex& z);
 Complex atan(const Complex& z);
@@ -116,6 +147,7 @@ Complex asinh(const Complex& z);
 Complex acosh(const Complex& z);
 Complex atanh(const Complex& z);
 Complex logistic(const Complex& z);
+Complex logistic_slope(const Complex& z);
 /// -i log((x + i y) / sqrt(x^2 + y^2)).
 Complex atan2(const Complex& y, const Complex& x);
 Complex pow(const Complex& base, const Complex& exponent);

@@ -1,4 +1,5 @@
-// Elementary functions of complex numbers, by real ones of their parts.
+// Elementary functions of complex numbers, by real ones of their parts. What derivatives they have, complex_slopes.cpp says: values
+// need not be fit for that.
 // Sources: Kahan, "Branch cuts for complex elementary functions" (1987); DLMF 4.21, 4.35.
 #include <cmath>
 #include <limits>
@@ -10,20 +11,33 @@ namespace shardarray::complex_ops {
 
 namespace {
 
+bool is_double(const Array& x) { return x.dtype() == DType::float64; }
 Array one(const Array& x) { return primitive::like(x, 1); }
 Array scaled(const Array& x, double by) { return primitive::mul(x, primitive::like(x, by)); }
 Array squared(const Array& x) { return primitive::mul(x, x); }
 Array of(const Op& op, const Array& x) { return primitive::unary(op, x); }
 Array angle(const Array& y, const Array& x) { return primitive::binary(op_atan2, y, x); }
+Array either(const Array& a, const Array& b) { return primitive::binary(op_or, a, b); }
+Array size_of(const Complex& z) { return primitive::binary(op_hypot, z.re, z.im); }
 Array is_zero(const Array& x) { return primitive::binary(op_eq, x, primitive::like(x, 0)); }
+Array is_above(const Array& x, double limit) {
+  return primitive::binary(op_gt, x, primitive::like(x, limit));
+}
 // -0 is negative, too.
+Array word_of(const Array& x) {
+  return primitive::bitcast(x, x.dtype() == DType::float64 ? DType::int64 : DType::int32);
+}
 Array is_negative(const Array& x) {
-  const DType bits = x.dtype() == DType::float64 ? DType::int64 : DType::int32;
-  const Array word = primitive::bitcast(of(op_stop_gradient, x), bits);
+  const Array word = word_of(x);
   return primitive::binary(op_lt, word, primitive::like(word, 0));
 }
+/// A size, which is not negative, with the sign of x.
 Array signed_as(const Array& size, const Array& x) {
-  return primitive::select(is_negative(x), primitive::neg(size), size);
+  const Array word = word_of(x),
+              highest = primitive::like_whole(word, is_double(x) ? std::numeric_limits<std::int64_t>::min()
+                                                                 : std::numeric_limits<std::int32_t>::min());
+  return primitive::bitcast(primitive::binary(op_or, word_of(size), primitive::binary(op_and, word, highest)),
+                            x.dtype());
 }
 // The sign of a zero says on which side of a cut z lies.
 Complex plus_one(const Complex& z) { return {primitive::add(z.re, one(z.re)), z.im}; }
@@ -31,8 +45,9 @@ Complex one_minus(const Complex& z) { return {primitive::sub(one(z.re), z.re), p
 Complex times_i(const Complex& z) { return {primitive::neg(z.im), z.re}; }
 Complex times_minus_i(const Complex& z) { return {z.im, primitive::neg(z.re)}; }
 
+constexpr double infinity = std::numeric_limits<double>::infinity();
 Array is_infinite(const Array& x) {
-  return primitive::binary(op_eq, of(op_abs, x), primitive::like(x, std::numeric_limits<double>::infinity()));
+  return primitive::binary(op_eq, of(op_abs, x), primitive::like(x, infinity));
 }
 
 /// A quarter of what has a part so large that its size would be infinite; else itself.
@@ -42,15 +57,15 @@ class Tamed {
       : is_large_(exceeds(of)),
         z({primitive::mul(of.re, where_large(of.re, 0.25, 1)),
            primitive::mul(of.im, where_large(of.re, 0.25, 1))}) {}
+  Array or_large(const Array& x, const Array& large) const { return primitive::select(is_large_, large, x); }
   Array where_large(const Array& like, double value, double otherwise) const {
     return primitive::select(is_large_, primitive::like(like, value), primitive::like(like, otherwise));
   }
 
  private:
   static Array exceeds(const Complex& z) {
-    const Array most = primitive::like(z.re, z.re.dtype() == DType::float64 ? 0x1p1022 : 0x1p126);
-    return primitive::binary(op_or, primitive::binary(op_gt, of(op_abs, z.re), most),
-                             primitive::binary(op_gt, of(op_abs, z.im), most));
+    const double most = is_double(z.re) ? 0x1p1022 : 0x1p126;
+    return either(is_above(of(op_abs, z.re), most), is_above(of(op_abs, z.im), most));
   }
   Array is_large_;
 
@@ -58,129 +73,299 @@ class Tamed {
   const Complex z;
 };
 
-}  // namespace
+// An exponential that is too large before it meets a sine or a cosine, by its last factor, which is as large as a number may be.
+struct Shifted {
+  Array x, last;
+  /// Where `of` is above a limit; of what needs no e^-x beside e^x the shift leaves at least 20.
+  Shifted(const Array& of, const Array& is_large, double shift, double factor)
+      : x(primitive::sub(of,
+                         primitive::select(is_large, primitive::like(of, shift), primitive::like(of, 0)))),
+        last(primitive::select(is_large, primitive::like(of, factor), one(of))) {}
+};
+Shifted shifted(const Array& x, bool leaves_rest) {
+  const double limit = is_double(x) ? 700 : 80, rest = leaves_rest ? (is_double(x) ? 60 : 20) : 0;
+  return {x, is_above(x, limit), limit - rest, std::exp(limit - rest)};
+}
 
-// An infinite e^x on the real line stays there. Where e^x is too large, e^x cos y need not be: e^16 comes last.
-Complex exp(const Complex& z) {
-  const Array most = primitive::like(z.re, z.re.dtype() == DType::float64 ? 700 : 80);
-  const Array large = primitive::binary(op_gt, z.re, most);
-  const auto where_large = [&](double value, double otherwise) {
-    return primitive::select(large, primitive::like(z.re, value), primitive::like(z.re, otherwise));
-  };
-  const Array size = primitive::exp(primitive::sub(z.re, where_large(16, 0))),
-              last = where_large(std::exp(16.0), 1);
-  const Array im = primitive::mul(primitive::mul(size, of(op_sin, z.im)), last);
+// size (cos y + i sin y) last: real numbers stay so where size is infinite.
+Complex turned(const Array& size, const Array& y, const Array& last) {
+  const Array im = primitive::mul(primitive::mul(size, of(op_sin, y)), last);
   const Array stays =
-      primitive::binary(op_and, is_zero(z.im), of(op_not, of(op_is_finite, primitive::mul(size, last))));
-  return {primitive::mul(primitive::mul(size, of(op_cos, z.im)), last), primitive::select(stays, z.im, im)};
+      primitive::binary(op_and, is_zero(y), of(op_not, of(op_is_finite, primitive::mul(size, last))));
+  return {primitive::mul(primitive::mul(size, of(op_cos, y)), last), primitive::select(stays, y, im)};
+}
+
+Complex exp_value(const Complex& z) {
+  const Shifted s = shifted(z.re, false);
+  return turned(primitive::exp(s.x), z.im, s.last);
+}
+Complex exp2_value(const Complex& z) {
+  const double limit = is_double(z.re) ? 1000 : 100;
+  const Shifted s(z.re, is_above(z.re, limit), limit, std::exp2(limit));
+  return turned(of(op_exp2, s.x), scaled(z.im, std::numbers::ln2), s.last);
 }
 // cos y - 1 = -2 sin(y / 2)^2.
-Complex expm1(const Complex& z) {
-  const Array grown = of(op_expm1, z.re), half = of(op_sin, scaled(z.im, 0.5));
-  const Array size = primitive::add(grown, one(grown));
-  return {primitive::sub(primitive::mul(grown, of(op_cos, z.im)), scaled(squared(half), 2)),
-          primitive::mul(size, of(op_sin, z.im))};
+Complex expm1_value(const Complex& z) {
+  const Shifted s = shifted(z.re, true);
+  const Array grown = of(op_expm1, s.x), half = of(op_sin, scaled(z.im, 0.5));
+  const Array re = primitive::mul(primitive::mul(grown, of(op_cos, z.im)), s.last);
+  return {primitive::sub(re, scaled(squared(half), 2)),
+          turned(primitive::add(grown, one(grown)), z.im, s.last).im};
 }
-Complex exp2(const Complex& z) { return exp(times(z, std::numbers::ln2)); }
-Complex log(const Complex& z) {
+// Near 1 what the size has lost by its rounding decides: |z|^2 - size^2.
+Complex log_value(const Complex& z) {
   const Tamed small(z);
-  const Array size = of(op_log, abs(small.z));
-  return {primitive::add(size, small.where_large(size, 2 * std::numbers::ln2, 0)), angle(z.im, z.re)};
+  const auto& [x, y] = small.z;
+  const Array size = size_of(small.z);
+  const Array lost =
+      primitive::add(primitive::mul(primitive::sub(x, size), primitive::add(x, size)), squared(y));
+  const Array far = is_above(of(op_abs, primitive::sub(size, one(size))), 0.25);
+  const Array rest =
+      primitive::select(far, small.where_large(size, 2 * std::numbers::ln2, 0), scaled(lost, 0.5));
+  return {primitive::add(of(op_log, size), rest), angle(z.im, z.re)};
 }
 // Near 0 from |1 + z|^2 - 1 = x (2 + x) + y^2.
-Complex log1p(const Complex& z) {
-  const Array x = primitive::add(z.re, one(z.re)), size = abs(z);
-  const Array near = primitive::binary(op_lt, size, primitive::like(size, 0.5)),
-              zero = primitive::like(size, 0);
+Complex log1p_value(const Complex& z) {
+  const Tamed small(plus_one(z));
+  const Array far = either(is_above(of(op_abs, z.re), 0.5), is_above(of(op_abs, z.im), 0.5));
   const Array excess =
       primitive::add(primitive::mul(z.re, primitive::add(z.re, primitive::like(z.re, 2))), squared(z.im));
-  const Array close = scaled(of(op_log1p, primitive::select(near, excess, zero)), 0.5);
-  return {primitive::select(near, close, of(op_log, abs({x, z.im}))), angle(z.im, x)};
+  const Array close = scaled(of(op_log1p, excess), 0.5), size = of(op_log, size_of(small.z));
+  const Array distant = primitive::add(size, small.where_large(size, 2 * std::numbers::ln2, 0));
+  return {primitive::select(far, distant, close), angle(z.im, primitive::add(z.re, one(z.re)))};
 }
-Complex log2(const Complex& z) { return times(log(z), std::numbers::log2e); }
-Complex log10(const Complex& z) { return times(log(z), std::numbers::log10e); }
 
-// t = sqrt((|x| + |z|) / 2) is the larger part; y / (2 t) the other one. Both are infinite where y is.
-Complex sqrt(const Complex& large_z) {
-  const Tamed small(large_z);
-  const Complex& z = small.z;
-  const Array sum = primitive::add(scaled(of(op_abs, z.re), 0.5), scaled(abs(z), 0.5));
-  const Array infinite = is_infinite(z.im);
-  const Array larger = primitive::select(infinite, of(op_abs, z.im), of(op_sqrt, sum)),
-              origin = is_zero(larger);
-  const Array quotient = primitive::div(scaled(z.im, 0.5), primitive::select(origin, one(larger), larger));
-  const Array other = primitive::select(infinite, z.im, quotient);
-  const Array right = primitive::binary(op_ge, z.re, primitive::like(z.re, 0)),
-              back = small.where_large(larger, 2, 1);
-  const Complex root =
-      chosen(right, {larger, other},
-             {primitive::select(is_negative(z.im), primitive::neg(other), other), signed_as(larger, z.im)});
-  return {primitive::mul(root.re, back), primitive::mul(root.im, back)};
+// t = sqrt((|x| + |z|) / 2) is the larger part; y / (2 t) the other one. Of sizes and parts that are finite.
+Complex root(const Complex& z) {
+  const Array sum = primitive::add(scaled(of(op_abs, z.re), 0.5), scaled(size_of(z), 0.5));
+  const Array larger = of(op_sqrt, sum), origin = is_zero(larger);
+  const Array other = primitive::div(scaled(z.im, 0.5), primitive::select(origin, one(larger), larger));
+  const Array right = primitive::binary(op_ge, z.re, primitive::like(z.re, 0)), below = is_negative(z.im);
+  return chosen(right, {larger, other},
+                {primitive::select(below, primitive::neg(other), other),
+                 primitive::select(below, primitive::neg(larger), larger)});
 }
-Complex rsqrt(const Complex& z) { return Complex(one(z.re), primitive::like(z.im, 0)) / sqrt(z); }
+// Both parts are infinite where y is.
+Complex sqrt_value(const Complex& z) {
+  const Tamed small(z);
+  const Complex r = root(small.z);
+  const Array back = small.where_large(r.re, 2, 1), endless = is_infinite(z.im);
+  return {primitive::select(endless, of(op_abs, z.im), primitive::mul(r.re, back)),
+          primitive::select(endless, z.im, primitive::mul(r.im, back))};
+}
 
-Complex sin(const Complex& z) {
-  return {primitive::mul(of(op_sin, z.re), of(op_cosh, z.im)),
-          primitive::mul(of(op_cos, z.re), of(op_sinh, z.im))};
+// sin x cosh y + i cos x sinh y, and cos x cosh y - i sin x sinh y; sin x = 0 stays beside what is infinite. Of m = e^|y| - 1 and
+// r = 1 - e^-|y|: sinh |y| = (m + r) / 2, cosh y = 1 + (m - r) / 2.
+struct Waves {
+  Array sin, cos, sinh, cosh;
+  explicit Waves(const Complex& z) : Waves(z, shifted(of(op_abs, z.im), true)) {}
+  Array of_sin(const Array& grown) const {
+    return primitive::select(is_zero(sin), sin, primitive::mul(sin, grown));
+  }
+
+ private:
+  Waves(const Complex& z, const Shifted& s) : Waves(z, s.last, of(op_expm1, s.x)) {}
+  Waves(const Complex& z, const Array& last, const Array& m)
+      : Waves(z, last, m,  // an infinite m has no quotient; of large ones it does not count
+              primitive::div(primitive::binary(op_min, m, primitive::like(m, 0x1p60)),
+                             primitive::add(m, one(m)))) {}
+  Waves(const Complex& z, const Array& last, const Array& m, const Array& r)
+      : sin(primitive::mul(of(op_sin, z.re), last)),
+        cos(primitive::mul(of(op_cos, z.re), last)),
+        sinh(signed_as(scaled(primitive::add(m, r), 0.5), z.im)),
+        cosh(primitive::add(scaled(primitive::sub(m, r), 0.5), one(m))) {}
+};
+Complex sin_value(const Complex& z) {
+  const Waves w(z);
+  return {w.of_sin(w.cosh), primitive::mul(w.cos, w.sinh)};
 }
-Complex cos(const Complex& z) {
-  return {primitive::mul(of(op_cos, z.re), of(op_cosh, z.im)),
-          primitive::neg(primitive::mul(of(op_sin, z.re), of(op_sinh, z.im)))};
+Complex cos_value(const Complex& z) {
+  const Waves w(z);
+  return {primitive::mul(w.cos, w.cosh), primitive::neg(w.of_sin(w.sinh))};
 }
-Complex sinh(const Complex& z) { return times_minus_i(sin(times_i(z))); }
-Complex cosh(const Complex& z) { return cos(times_i(z)); }
-// (tanh x + i tan y) / (1 + i tanh x tan y), the denominator made real; 1 - tanh^2 as 1 / cosh^2 has no cancellation.
-Complex tanh(const Complex& z) {
+// (tanh x + i tan y) / (1 + i tanh x tan y), the denominator made real; 1 - tanh^2 as 1 / cosh^2 has no cancellation. Where that is 0
+// the angle says nothing.
+Complex tanh_value(const Complex& z) {
   const Array slope = of(op_tan, z.im), level = of(op_tanh, z.re);
   const Array steep = primitive::add(one(slope), squared(slope));
   const Array by = primitive::add(one(slope), squared(primitive::mul(level, slope)));
-  const Array fall = squared(primitive::div(one(level), of(op_cosh, z.re)));
-  return {primitive::div(primitive::mul(level, steep), by), primitive::div(primitive::mul(slope, fall), by)};
+  const Array fall = squared(primitive::div(one(level), of(op_cosh, z.re))), far = is_zero(fall);
+  const Complex near(primitive::div(primitive::mul(level, steep), by),
+                     primitive::div(primitive::mul(slope, fall), by));
+  return chosen(far, {level, signed_as(fall, slope)}, near);
 }
-Complex tan(const Complex& z) { return times_minus_i(tanh(times_i(z))); }
+// 1 / cosh^2 = steep fall / (1 + i tanh x tan y)^2.
+Complex sech_squared_value(const Complex& z) {
+  const Array slope = of(op_tan, z.im), across = primitive::mul(of(op_tanh, z.re), slope);
+  const Array steep = primitive::add(one(slope), squared(slope));
+  const Array by = primitive::add(one(slope), squared(across));
+  const Array fall = squared(primitive::div(one(slope), of(op_cosh, z.re)));
+  const Array share = primitive::div(primitive::mul(primitive::div(steep, by), fall), by);
+  return chosen(is_zero(fall), {fall, fall},
+                {primitive::mul(share, primitive::sub(one(across), squared(across))),
+                 scaled(primitive::mul(share, across), -2)});
+}
 
 // ---------------------------------------------------------------- inverse functions
-Complex asin(const Complex& z) {
-  const Complex below = sqrt(one_minus(z)), above = sqrt(plus_one(z));
-  const Array rise = primitive::sub(primitive::mul(below.re, above.im), primitive::mul(below.im, above.re));
-  return {angle(z.re, (below * above).re), of(op_asinh, rise)};
-}
-Complex acos(const Complex& z) {
-  const Complex below = sqrt(one_minus(z)), above = sqrt(plus_one(z));
-  const Array fall = primitive::sub(primitive::mul(above.re, below.im), primitive::mul(above.im, below.re));
-  return {scaled(angle(below.re, above.re), 2), of(op_asinh, fall)};
-}
-Complex asinh(const Complex& z) { return times_minus_i(asin(times_i(z))); }
-Complex acosh(const Complex& z) {
-  const Complex below = sqrt(-one_minus(z)), above = sqrt(plus_one(z));
-  const Array size = primitive::add(primitive::mul(below.re, above.re), primitive::mul(below.im, above.im));
-  return {of(op_asinh, size), scaled(angle(below.im, above.re), 2)};
-}
-// log(|1 + z|^2 / |1 - z|^2) / 4, and half the angle between both.
-Complex atanh(const Complex& z) {
-  const Array left = primitive::sub(one(z.re), z.re), right = primitive::add(one(z.re), z.re);
-  const Array distance = primitive::add(squared(left), squared(z.im));
-  const Array size = scaled(of(op_log1p, primitive::div(scaled(z.re, 4), distance)), 0.25);
-  return {size,
-          scaled(angle(scaled(z.im, 2), primitive::sub(primitive::mul(left, right), squared(z.im))), 0.5)};
-}
-Complex atan(const Complex& z) { return times_minus_i(atanh(times_i(z))); }
+/// What these are made of: sqrt(1 - z), of acosh sqrt(z - 1), and sqrt(1 + z). Where z is large 1 says nothing, and the angle is
+/// that of z or of iz.
+class Roots {
+ public:
+  Roots(const Complex& given, bool is_turned)
+      : z(given),
+        small(z),
+        below(root(is_turned ? -one_minus(small.z) : one_minus(small.z))),
+        above(root(plus_one(small.z))) {}
+  /// asinh(x), with the sign of `side`.
+  Array grown(const Array& x, const Array& side) const {
+    const Array endless = either(is_infinite(z.re), is_infinite(z.im)), zero = primitive::like(x, 0);
+    const Array more = primitive::select(endless, primitive::like(x, infinity),
+                                         small.where_large(x, 2 * std::numbers::ln2, 0));
+    return primitive::add(of(op_asinh, primitive::select(endless, zero, x)), signed_as(more, side));
+  }
+  /// by * angle(y, x); of a large z that of the other two.
+  Array angle_of(const Array& y, const Array& x, double by, const Array& large_y,
+                 const Array& large_x) const {
+    const Array a = angle(small.or_large(y, large_y), small.or_large(x, large_x));
+    return by == 1 ? a : primitive::mul(a, small.where_large(x, 1, by));
+  }
 
-Complex logistic(const Complex& z) {
-  return Complex(one(z.re), primitive::like(z.re, 0)) / plus_one(exp(-z));
+ private:
+  const Complex z;
+  const Tamed small;
+
+ public:
+  const Complex below, above;
+};
+Complex asin_value(const Complex& z) {
+  const Roots r(z, false);
+  const Array rise =
+      primitive::sub(primitive::mul(r.below.re, r.above.im), primitive::mul(r.below.im, r.above.re));
+  return {r.angle_of(z.re, (r.below * r.above).re, 1, z.re, of(op_abs, z.im)), r.grown(rise, z.im)};
 }
-Complex atan2(const Complex& y, const Complex& x) {
-  return times_minus_i(log((x + times_i(y)) / sqrt(x * x + y * y)));
+Complex acos_value(const Complex& z) {
+  const Roots r(z, false);
+  const Array fall =
+      primitive::sub(primitive::mul(r.above.re, r.below.im), primitive::mul(r.above.im, r.below.re));
+  return {r.angle_of(r.below.re, r.above.re, 2, of(op_abs, z.im), z.re), r.grown(fall, primitive::neg(z.im))};
 }
-// 0 to the power 0 is 1, to any other one 0. Of other bases the power 0 has the slopes of its neighbours.
+Complex acosh_value(const Complex& z) {
+  const Roots r(z, true);
+  const Array size =
+      primitive::add(primitive::mul(r.below.re, r.above.re), primitive::mul(r.below.im, r.above.im));
+  return {r.grown(size, one(size)), r.angle_of(r.below.im, r.above.re, 2, z.im, z.re)};
+}
+// log(|1 + z|^2 / |1 - z|^2) / 4 of |x|, whose sign it has, and half the angle between both. The parts of z are kept from infinity
+// where they stand above or beside one.
+Complex atanh_value(const Complex& z) {
+  const double most = is_double(z.re) ? 0x1p1020 : 0x1p124;
+  const auto at_most = [&](const Array& x) { return primitive::binary(op_min, x, primitive::like(x, most)); };
+  const Array x = of(op_abs, z.re), y = primitive::binary(op_max, at_most(z.im), primitive::like(x, -most));
+  const Array left = primitive::sub(one(x), x), right = primitive::add(one(x), x), high = squared(z.im);
+  const Array ratio = primitive::div(scaled(at_most(x), 4), primitive::add(squared(left), high));
+  return {signed_as(scaled(of(op_log1p, ratio), 0.25), z.re),
+          scaled(angle(scaled(y, 2), primitive::sub(primitive::mul(left, right), high)), 0.5)};
+}
+
+// By w = exp(-|x| +- iy), which is at most 1: 1 / (1 + w) on the right, w / (1 + w) on the left; the derivative is w / (1 + w)^2.
+struct Logistic {
+  Array right;
+  Complex power, share;
+  explicit Logistic(const Complex& z)
+      : Logistic(z, primitive::binary(op_ge, z.re, primitive::like(z.re, 0)),
+                 primitive::exp(primitive::neg(of(op_abs, z.re)))) {}
+
+ private:
+  Logistic(const Complex& z, const Array& on_right, const Array& size)
+      : Logistic(on_right, size, primitive::select(on_right, primitive::neg(z.im), z.im)) {}
+  Logistic(const Array& on_right, const Array& size, const Array& y)
+      : right(on_right),
+        power(primitive::mul(size, of(op_cos, y)), primitive::mul(size, of(op_sin, y))),
+        share(Complex(one(y), primitive::like(y, 0)) / plus_one(power)) {}
+};
+Complex logistic_value(const Complex& z) {
+  const Logistic l(z);
+  return chosen(l.right, l.share, l.power * l.share);
+}
+Complex logistic_slope_value(const Complex& z) {
+  const Logistic l(z);
+  return l.power * l.share * l.share;
+}
+
+// Both are scaled by a power of 2 where a square would be infinite, or say nothing.
+Complex atan2_value(const Complex& given_y, const Complex& given_x) {
+  const auto largest = [](const Complex& z) {
+    return primitive::binary(op_max, of(op_abs, z.re), of(op_abs, z.im));
+  };
+  const Array size = primitive::binary(op_max, largest(given_y), largest(given_x));
+  const double far = is_double(size) ? 0x1p500 : 0x1p60;
+  const auto by = [&](const Complex& z, const Array& factor) {
+    return Complex(primitive::mul(z.re, factor), primitive::mul(z.im, factor));
+  };
+  const Array factor =
+      primitive::select(is_above(size, far), primitive::like(size, 1 / far / 16),
+                        primitive::select(is_above(size, 1 / far), one(size), primitive::like(size, far)));
+  const Complex y = by(given_y, factor), x = by(given_x, factor);
+  return times_minus_i(log_value((x + times_i(y)) / sqrt_value(x * x + y * y)));
+}
+
+}  // namespace
+
+Complex exp(const Complex& z) { return with_slope(Known::exp, z, exp_value); }
+Complex expm1(const Complex& z) { return with_slope(Known::expm1, z, expm1_value); }
+Complex exp2(const Complex& z) { return with_slope(Known::exp2, z, exp2_value); }
+Complex log(const Complex& z) { return with_slope(Known::log, z, log_value); }
+Complex log1p(const Complex& z) { return with_slope(Known::log1p, z, log1p_value); }
+Complex log2(const Complex& z) { return times(log(z), std::numbers::log2e); }
+Complex log10(const Complex& z) { return times(log(z), std::numbers::log10e); }
+Complex sqrt(const Complex& z) { return with_slope(Known::sqrt, z, sqrt_value); }
+Complex rsqrt(const Complex& z) {
+  return with_slope(Known::rsqrt, z, [](const Complex& x) {
+    return Complex(one(x.re), primitive::like(x.im, 0)) / sqrt_value(x);
+  });
+}
+Complex sin(const Complex& z) { return with_slope(Known::sin, z, sin_value); }
+Complex cos(const Complex& z) { return with_slope(Known::cos, z, cos_value); }
+Complex sinh(const Complex& z) { return times_minus_i(sin(times_i(z))); }
+Complex cosh(const Complex& z) { return cos(times_i(z)); }
+Complex tanh(const Complex& z) { return with_slope(Known::tanh, z, tanh_value); }
+Complex sech_squared(const Complex& z) { return with_slope(Known::sech_squared, z, sech_squared_value); }
+Complex tan(const Complex& z) { return times_minus_i(tanh(times_i(z))); }
+Complex asin(const Complex& z) { return with_slope(Known::asin, z, asin_value); }
+Complex acos(const Complex& z) { return with_slope(Known::acos, z, acos_value); }
+Complex asinh(const Complex& z) { return times_minus_i(asin(times_i(z))); }
+Complex acosh(const Complex& z) { return with_slope(Known::acosh, z, acosh_value); }
+Complex atanh(const Complex& z) { return with_slope(Known::atanh, z, atanh_value); }
+Complex atan(const Complex& z) { return times_minus_i(atanh(times_i(z))); }
+Complex logistic(const Complex& z) { return with_slope(Known::logistic, z, logistic_value); }
+Complex logistic_slope(const Complex& z) {
+  return with_slope(Known::logistic_slope, z, logistic_slope_value);
+}
+
+Complex atan2(const Complex& y, const Complex& x) { return with_slope(Known::atan2, y, x, atan2_value); }
+Complex sign(const Complex& given) {
+  const Tamed small({of(op_stop_gradient, given.re), of(op_stop_gradient, given.im)});
+  const Array size = size_of(small.z), by = primitive::select(is_zero(size), one(size), size);
+  return {primitive::div(small.z.re, by), primitive::div(small.z.im, by)};
+}
+// (|x| - |y|) (|x| + |y|), whose summands have one sign: no difference of infinities.
+Complex square(const Complex& z) {
+  return with_slope(Known::square, z, [](const Complex& given) {
+    const Array x = of(op_abs, given.re), y = of(op_abs, given.im), apart = primitive::sub(x, y);
+    return Complex(primitive::add(primitive::mul(apart, x), primitive::mul(apart, y)),
+                   scaled(primitive::mul(given.re, given.im), 2));
+  });
+}
+
+// 0 to the power 0 is 1, to any other one 0.
 Complex pow(const Complex& base, const Complex& exponent) {
-  const Array zero = primitive::like(base.re, 0);
-  const Array origin = primitive::binary(op_and, is_zero(base.re), is_zero(base.im)),
-              none = primitive::binary(op_and, is_zero(exponent.re), is_zero(exponent.im));
-  const Complex some(primitive::select(origin, one(base.re), base.re), base.im);
-  const Complex power = chosen(origin, {zero, zero}, exp(exponent * log(some)));
-  const Complex value = chosen(none, {one(zero), zero}, power);
-  return {primitive::with_slope_of(value.re, power.re), primitive::with_slope_of(value.im, power.im)};
+  return with_slope(Known::pow, base, exponent, [](const Complex& a, const Complex& b) {
+    const Array zero = primitive::like(a.re, 0);
+    const Array origin = primitive::binary(op_and, is_zero(a.re), is_zero(a.im)),
+                none = primitive::binary(op_and, is_zero(b.re), is_zero(b.im));
+    const Complex power = chosen(origin, {zero, zero}, exp_value(b * log_value(a)));
+    return chosen(none, {one(zero), zero}, power);
+  });
 }
 
 }  // namespace shardarray::complex_ops

@@ -21,12 +21,14 @@ static Array one_minus_square(const Array& x) {
 }
 static Arrays divided(const JvpArgs& v, const Array& by) { return {primitive::div(v.tangents[0], by)}; }
 
+// x / r^2 and -y / r^2, by 1 / r twice: the square may be infinite or 0.
 static Arrays atan2_jvp(const JvpArgs& v) {
-  const Array &y = v.in[0], &x = v.in[1], r2 = primitive::add(squared(x), squared(y));
+  const Array &y = v.in[0], &x = v.in[1];
+  const Array by = primitive::div(primitive::like(x, 1), primitive::binary(op_hypot, x, y));
+  const auto share = [&](const Array& part) { return primitive::mul(primitive::mul(part, by), by); };
   Array t;
-  if (v.tangents[0].has_value()) t = primitive::mul(v.tangents[0], primitive::div(x, r2));
-  if (v.tangents[1].has_value())
-    t = add_or(t, primitive::mul(v.tangents[1], primitive::neg(primitive::div(y, r2))));
+  if (v.tangents[0].has_value()) t = primitive::mul(v.tangents[0], share(x));
+  if (v.tangents[1].has_value()) t = add_or(t, primitive::mul(v.tangents[1], primitive::neg(share(y))));
   return {t};
 }
 

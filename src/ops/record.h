@@ -11,11 +11,11 @@ namespace shardarray {
 
 // Ops that other files record or ask for; their definitions say what they keep in which attribute.
 extern const Op op_add, op_sub, op_mul, op_div, op_rem, op_min, op_max, op_neg, op_abs, op_sign, op_fma,
-    op_floor, op_trunc, op_round, op_exp, op_expm1, op_log, op_log1p, op_sqrt, op_rsqrt, op_pow, op_sin,
-    op_cos, op_tan, op_cosh, op_sinh, op_tanh, op_atan2, op_hypot, op_asinh, op_atanh, op_erfc, op_erf_inv,
-    op_logistic, op_logaddexp, op_eq, op_ne, op_lt, op_le, op_gt, op_ge, op_not, op_is_finite, op_and, op_or,
-    op_xor, op_shl, op_shr, op_where, op_cast, op_bitcast, op_stop_gradient, op_slope_of, op_like,
-    op_threefry, op_philox, op_iota;
+    op_floor, op_trunc, op_round, op_exp, op_exp2, op_expm1, op_log, op_log1p, op_sqrt, op_rsqrt, op_pow,
+    op_sin, op_cos, op_tan, op_cosh, op_sinh, op_tanh, op_atan2, op_hypot, op_asinh, op_atanh, op_erfc,
+    op_erf_inv, op_logistic, op_logaddexp, op_eq, op_ne, op_lt, op_le, op_gt, op_ge, op_not, op_is_finite,
+    op_and, op_or, op_xor, op_shl, op_shr, op_where, op_cast, op_bitcast, op_stop_gradient, op_slope_of,
+    op_like, op_threefry, op_philox, op_iota;
 extern const Op op_broadcast, op_reshape, op_transpose, op_slice, op_reverse, op_pad, op_concatenate, op_roll,
     op_permute_rows, op_reduce, op_scan, op_dot, op_take, op_scatter, op_update, op_sort, op_triangular_solve,
     op_lu_solve, op_constraint, op_beside, op_call, op_iterate, op_host_call, op_behind, op_custom,
