@@ -83,13 +83,24 @@ inline const std::vector<Row>& rows() {
 /// say where a value lies; those that run other programs, whose operands are whole sums (programs have them all the same:
 /// random_grow_maps.h); and factorisations of matrices, whose rounding grows with the matrix: linalg_test.cpp has those.
 inline bool has_no_row(const Op& op) {
-  static const std::set<std::string> names = {
-      "input",    "constant",      "identity",    "iota",         "call",     "host_call",
-      "scan",     "place",         "underived",   "like",         "beside",   "asked",
-      "slope_of", "stop_gradient", "cholesky",    "lu",           "lu_solve", "triangular_solve",
-      "log_det",  "det",           "qr",          "eigh",         "svd",      "pinv",
-      "real",     "imag",          "complex",     "fft",          "rfft",     "irfft",
-      "cond",     "while_loop",    "custom_call", "inverse_power"};
+  static const std::set<std::string> names = {"input",       "constant",
+                                              "identity",    "iota",
+                                              "call",        "host_call",
+                                              "scan",        "place",
+                                              "underived",   "like",
+                                              "beside",      "asked",
+                                              "slope_of",    "stop_gradient",
+                                              "cholesky",    "lu",
+                                              "lu_solve",    "triangular_solve",
+                                              "log_det",     "det",
+                                              "qr",          "eigh",
+                                              "svd",         "pinv",
+                                              "real",        "imag",
+                                              "complex",     "fft",
+                                              "rfft",        "irfft",
+                                              "cond",        "while_loop",
+                                              "custom_call", "inverse_power",
+                                              "known_slope"};
   return op.form == Form::collective || names.contains(op.name);
 }
 
