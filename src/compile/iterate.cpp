@@ -15,6 +15,7 @@
 #include "compile/shared_copies.h"
 #include "graph/iteration.h"
 #include "layout/tiles.h"
+#include "runtime/half_floats.h"
 
 namespace shardarray {
 
@@ -196,65 +197,87 @@ void keep_partial(const BodyRun& run, const Iteration& it, const std::vector<boo
 /// What moves in every run may move once: constants before the first one, as copies, and sums that carries add up behind the last.
 class MovesOnce {
  public:
-  /// `zeros`: carries that begin so.
+  /// `sums`: carries that may be partial sums.
   MovesOnce(const BodyRun& run, const Iteration& it, const FlatNode& n, std::span<const Layout* const> given,
-            const std::vector<bool>& zeros, const CompileInput& in)
-      : run_(run), it_(it), n_(n), given_(given), in_(in), reshards_(in.cost) {
-    for (std::size_t k = 0; k < it.carries; k++) sums_.push_back(zeros[k] && run.adds_to(k));
+            const std::vector<bool>& sums, const CompileInput& in)
+      : run_(run), it_(it), n_(n), given_(given), reshards_(in.cost), order_(in.order) {
+    for (std::size_t k = 0; k < it.carries; k++) sums_.push_back(sums[k] && run.adds_to(k));
   }
-  /// `inputs`, or the cheaper ones; carries stay, or have other places for copies of constants. `first`: those before they had any.
-  /// Copies stay for long: they have to save a sixteenth of what moves.
+  /// `inputs`, or cheaper ones by which no more moves; carries may have other places for copies of constants. `first`: those before they
+  /// had any. What lies there for all runs has to save as many bytes as it takes, and a sixteenth of what moves.
   std::vector<const Layout*> of(const std::vector<const Layout*>& inputs,
-                                const std::vector<const Layout*>& first) {
-    if (it_.length < 2 || !run_.may_choose()) return inputs;
+                                const std::vector<const Layout*>& first) try {
     const Partition now = run_.partitioned(inputs, true, true);
-    if (now.transfers.empty()) return inputs;
+    if (price(now, inputs).bytes == 0) return inputs;
     best_ = inputs;
-    least_ = price(now, inputs);
+    least_ = price(now, inputs).all;
     tried_.insert(inputs);
-    const SubAxes sub_axes = SubAxes::of(in_.order, inputs);
+    const SubAxes sub_axes = SubAxes::of(order_, inputs);
     std::vector<SubAxisDims> places;
     for (const Layout* l : inputs)
       if (sub_axes.can_express(*l)) places.push_back(to_sub_axes(sub_axes, *l));
     for (const SubAxisList& kind : sharing_axes(sub_axes, places)) {
-      try {
-        consider(with_sums(sub_axes, kind, inputs));
-        for (const auto* const from : {&inputs, &first}) {
-          std::vector<const Layout*> copies = with_copies(sub_axes, kind, *from);
-          if (copies == *from) continue;
-          if (from == &first) settle_carries(run_, it_, copies, true);
-          consider(copies);
-          consider(with_sums(sub_axes, kind, std::move(copies)));
-        }
-      } catch (const ShardingError&) {  // policy::strict refuses its transfers, in what a run calls
+      consider(with_sums(sub_axes, kind, inputs));
+      for (const auto* const from : {&inputs, &first}) {
+        std::vector<const Layout*> copies = with_copies(sub_axes, kind, *from);
+        if (copies == *from) continue;
+        if (from == &first) settle_carries(run_, it_, copies, true);
+        consider(copies);
+        consider(with_sums(sub_axes, kind, std::move(copies)));
       }
     }
     if (best_ == inputs) return inputs;
-    const Partition as_is = run_.partitioned(inputs, true), once = run_.partitioned(best_, true);
-    const double worth = runs() * static_cast<double>(transferred_bytes(as_is)) / 16;
-    const bool is_better =
-        price(once, best_) < price(as_is, inputs) - worth && keeps_carries(once, it_, best_);
-    return is_better ? best_ : inputs;
+    const std::vector<const Layout*> all_copies = best_;
+    put_back(inputs);
+    const Price before = price(run_.partitioned(inputs, true), inputs);
+    for (const std::vector<const Layout*>& where : {best_, all_copies}) {
+      const Partition once = run_.partitioned(where, true);
+      const Price after = price(once, where);
+      const double worth = std::max(before.bytes / 16, after.held - before.held);
+      if (after.all < before.all && after.bytes <= before.bytes - worth && keeps_carries(once, it_, where))
+        return where;
+      if (where == all_copies) break;
+    }
+    return inputs;
+  } catch (const ShardingError&) {  // policy::strict refuses a transfer, in what a run calls
+    return inputs;
   }
 
  private:
-  double runs() const { return static_cast<double>(it_.length); }
+  /// Of all runs, of what comes before them and is combined behind.
+  struct Price {
+    double all = 0, bytes = 0;
+    double held = 0;  // bytes of constants and carries
+  };
   // As a sum.
   bool is_asked(std::size_t k) const { return given_[k] && !given_[k]->unreduced().empty(); }
-  // Of all runs, of what comes before them and is combined behind.
-  double price(const Partition& one, const std::vector<const Layout*>& where) {
-    double all = runs() * one.price;
-    std::int64_t held = 0;
+  Price price(const Partition& one, const std::vector<const Layout*>& where) {
+    const auto runs = static_cast<double>(it_.length);
+    Price r{runs * one.price, runs * received_bytes(one)};
     for (std::size_t k = 0; k < it_.first_element(); k++) {
       const bool is_carry = k >= it_.constants;
       const Type& type = n_.in_types[k];
-      if (given_[k]) all += reshards_.cost(given_[k], where[k], type).all();
-      if (is_carry && !is_asked(k)) all += reshards_.cost(where[k], whole_sums(where[k]), type).all();
-      const std::int64_t bytes =
-          tile_bytes(*where[k], type.shape, static_cast<std::int64_t>(itemsize(type.dtype)));
-      held = add_sizes(held, is_carry ? add_sizes(bytes, bytes) : bytes);
+      double moved = 0;
+      if (given_[k]) moved += reshards_.cost(given_[k], where[k], type).moved;
+      if (is_carry && !is_asked(k)) moved += reshards_.cost(where[k], whole_sums(where[k]), type).moved;
+      r.all += moved;
+      r.bytes += moved;
+      r.held += static_cast<double>(
+          tile_bytes(*where[k], type.shape, static_cast<std::int64_t>(itemsize(type.dtype))));
     }
-    return all + in_.cost.peak(held);
+    return r;
+  }
+  // In what it calls, too.
+  static double received_bytes(const Partition& p) {
+    auto bytes = static_cast<double>(transferred_bytes(p));
+    const auto add = [&](const Program& program, double runs) {
+      for (const Transfer& t : program.transfers) bytes += runs * static_cast<double>(t.bytes);
+    };
+    for (const auto& [node, called] : p.iterations)
+      add(*called.compiled->program, static_cast<double>(called.iteration.length));
+    for (const auto& [node, called] : p.branches)
+      for (const auto& program : called.programs) add(*program->program, 1);
+    return bytes;
   }
   static SubAxisDims uncut(const SubAxes& sub_axes, const SubAxisList& kind, const Layout& l) {
     SubAxisDims dims = to_sub_axes(sub_axes, l);
@@ -283,9 +306,21 @@ class MovesOnce {
   void consider(const std::vector<const Layout*>& other) {
     if (!tried_.insert(other).second) return;
     const Partition p = run_.partitioned(other, true, true);
-    if (const double all = price(p, other); all < least_ && keeps_carries(p, it_, other)) {
+    if (const double all = price(p, other).all; all < least_ && keeps_carries(p, it_, other)) {
       least_ = all;
       best_ = other;
+    }
+  }
+  // Constants of which no copy is needed beside the others.
+  void put_back(const std::vector<const Layout*>& inputs) {
+    constexpr std::size_t most = 12;
+    std::size_t tried = 0;
+    for (std::size_t k = 0; k < it_.constants && tried < most; k++) {
+      if (best_[k] == inputs[k]) continue;
+      std::vector<const Layout*> other = best_;
+      other[k] = inputs[k];
+      consider(other);
+      tried++;
     }
   }
 
@@ -293,9 +328,9 @@ class MovesOnce {
   const Iteration& it_;
   const FlatNode& n_;
   std::span<const Layout* const> given_;
-  const CompileInput& in_;
   Reshards reshards_;
-  std::vector<bool> sums_;  // by carry: it may be one
+  const DeviceOrder* order_;
+  std::vector<bool> sums_;  // by carry
   std::vector<const Layout*> best_;
   double least_ = 0;
   std::set<std::vector<const Layout*>> tried_;
@@ -313,14 +348,19 @@ PlacedIteration placed(const FlatNode& n, std::span<const Layout* const> given,
     else inputs.push_back(element ? element_layout(*given[k]) : whole_sums(given[k]));
   }
   const std::vector<const Layout*> first = inputs;
+  std::vector<bool> may_be = zeros;
+  for (std::size_t k = 0; k < it.carries; k++) {
+    const Layout* const l = given[it.constants + k];
+    const DType t = n.in_types[it.constants + k].dtype;
+    may_be[k] = (may_be[k] || (l && !l->unreduced().empty())) && !is_half(t) && t != DType::bool_;
+  }
   if (it.carries > 0) {
     settle_carries(run, it, inputs);
-    std::vector<bool> may_be = zeros;
-    for (std::size_t k = 0; k < it.carries; k++)
-      if (const Layout* const l = given[it.constants + k]; l && !l->unreduced().empty()) may_be[k] = true;
     keep_partial(run, it, may_be, inputs);
   }
-  inputs = MovesOnce(run, it, n, given, zeros, in).of(inputs, first);
+  // Not where memory is short, nor where the lines say what moves.
+  if (it.length > 1 && !in.cost.has_peaks() && run.may_choose())
+    inputs = MovesOnce(run, it, n, given, may_be, in).of(inputs, first);
   PlacedIteration r;
   const auto compiled = std::make_shared<const Compiled>(compile(run.input(inputs, true)));
   r.called = {it, compiled, {}};
