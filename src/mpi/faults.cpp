@@ -211,7 +211,7 @@ void Progress::leave_mpi() {
 
 void Progress::print_waiting() const {
   const auto now = Clock::now();
-  std::string text = fmt::format("shardarray: process {} of {}: {} with others are open\n", index_, count_,
+  std::string text = fmt::format("shardarray: process {} of {}: {} open with others\n", index_, count_,
                                  count_text(runs_.size(), "run"));
   for (const std::vector<Box>* const boxes : {&waiting_, &moving_})
     for (const Box& b : *boxes)
