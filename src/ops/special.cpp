@@ -58,8 +58,8 @@ SHARDARRAY_OP op_bessel_i = elementwise({.name = "bessel_i", .jvp = bessel_jvp, 
                                          }});
 // I0' = I1, In' = (I[n-1] + I[n+1]) / 2.
 static Array bessel_slope(const Op& op, const Array& x, std::int64_t n) {
+  if (n == 0) return of_order(op, x, 1);
   const Array above = of_order(op, x, n + 1);
-  if (n == 0) return above;
   return primitive::mul(primitive::add(of_order(op, x, n - 1), above), primitive::like(above, 0.5));
 }
 static Arrays bessel_jvp(const JvpArgs& v) {
