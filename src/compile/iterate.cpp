@@ -250,7 +250,14 @@ class MovesOnce {
     double held = 0;  // bytes of constants and carries
   };
   // As a sum.
-  bool is_asked(std::size_t k) const { return given_[k] && !given_[k]->unreduced().empty(); }
+  bool is_asked(std::size_t k) const {
+    return given_[k] && !given_[k]->unreduced().empty() && given_[k]->order() == order_;
+  }
+  // Operands may come from other devices.
+  double cost(const Layout* from, const Layout* to, const Type& t) {
+    return from->order() == to->order() ? reshards_.cost(from, to, t).moved
+                                        : static_cast<double>(reshards_.transfer(from, to, t).bytes);
+  }
   Price price(const Partition& one, const std::vector<const Layout*>& where) {
     const auto runs = static_cast<double>(it_.length);
     Price r{runs * one.price, runs * received_bytes(one)};
@@ -258,8 +265,8 @@ class MovesOnce {
       const bool is_carry = k >= it_.constants;
       const Type& type = n_.in_types[k];
       double moved = 0;
-      if (given_[k]) moved += reshards_.cost(given_[k], where[k], type).moved;
-      if (is_carry && !is_asked(k)) moved += reshards_.cost(where[k], whole_sums(where[k]), type).moved;
+      if (given_[k]) moved += cost(given_[k], where[k], type);
+      if (is_carry && !is_asked(k)) moved += cost(where[k], whole_sums(where[k]), type);
       r.all += moved;
       r.bytes += moved;
       r.held += static_cast<double>(
