@@ -413,7 +413,8 @@ TEST_CASE("placement: results that nobody placed are spelled by the mesh, whatev
       for (const sa::Sharding& s : {sa::Sharding(sa::NamedSharding(line, sa::P("x"))),
                                     sa::Sharding(sa::NamedSharding(grid, sa::P("x", "y"))),
                                     sa::Sharding(sa::NamedSharding(grid, sa::P("x")))}) {
-        CAPTURE(name);
+        const auto& function = name;
+        CAPTURE(function);
         CAPTURE(n);
         CAPTURE(s.to_string());
         const Array x = numbers({n, 16}) / 16, got = sa::block_until_ready(f(sa::device_put(x, s)));

@@ -58,7 +58,8 @@ TEST_CASE("special: i1, i0e, i1e, gamma and exp1 keep their bounds in float64") 
     const std::vector<double> x = list_of(numbers["x"]), want = list_of(numbers["y"]);
     const std::vector<double> got = golden::values(f(sa::array(x)));
     for (std::size_t k = 0; k < x.size(); k++) {
-      CAPTURE(name);
+      const auto& function = name;
+      CAPTURE(function);
       CAPTURE(x[k]);
       CHECK(ulps_between(got[k], want[k]) <= bound);
     }
@@ -103,7 +104,8 @@ TEST_CASE("special: i1, i0e, i1e, gamma and exp1 have SciPy's edges and JAX's sl
     const std::vector<double> got = golden::values(f(sa::array(x))),
                               got_slopes = golden::values(slope_at(f, sa::array(x)));
     for (std::size_t k = 0; k < x.size(); k++) {
-      CAPTURE(name);
+      const auto& function = name;
+      CAPTURE(function);
       CAPTURE(x[k]);
       if (!is_other(name, x[k], false)) CHECK(is_near(got[k], want[k]));
       if (!is_other(name, x[k], true)) CHECK(is_near(got_slopes[k], slopes[k]));
@@ -128,11 +130,13 @@ TEST_CASE("special: second derivatives, dtypes and messages") {
   };
   for (const auto& [name, f, bound] : functions)
     for (const double x : {0.7, 2.5}) {
-      CAPTURE(name);
+      const auto& function = name;
+      CAPTURE(function);
       CHECK(second(f, x) == doctest::Approx((first(f, x + 1e-5) - first(f, x - 1e-5)) / 2e-5).epsilon(1e-6));
     }
   for (const auto& [name, f, bound] : functions) {
-    CAPTURE(name);
+    const auto& function = name;
+    CAPTURE(function);
     CHECK(f(sa::array({1, 2})).dtype() == sa::float32);
     CHECK(f(sa::ones(2, sa::int64)).dtype() == sa::float64);
     for (const sa::DType t : {sa::float16, sa::bfloat16}) {
