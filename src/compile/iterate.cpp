@@ -13,6 +13,7 @@
 #include "compile/linearities.h"
 #include "compile/reshards.h"
 #include "compile/shared_copies.h"
+#include "compile/strict.h"
 #include "graph/iteration.h"
 #include "layout/tiles.h"
 #include "runtime/half_floats.h"
@@ -108,9 +109,8 @@ class BodyRun {
   }
   // Else it runs as the program says.
   bool may_choose() const {
-    return std::ranges::all_of(body_.nodes, [](const FlatNode& n) {
-      return n.modes->policy == Policy::auto_ && n.op->trait != Trait::asked;
-    });
+    const auto is_collective = [](const FlatNode& n) { return n.op->trait == Trait::asked; };
+    return is_auto(body_) && std::ranges::none_of(body_.nodes, is_collective);
   }
 
  private:
@@ -207,10 +207,10 @@ class MovesOnce {
   /// had any. What lies there for all runs has to save as many bytes as it takes, and a sixteenth of what moves.
   std::vector<const Layout*> of(const std::vector<const Layout*>& inputs,
                                 const std::vector<const Layout*>& first) try {
-    const Partition now = run_.partitioned(inputs, true, true);
-    if (price(now, inputs).bytes == 0) return inputs;
+    const Price now = price(run_.partitioned(inputs, true, true), inputs);
+    if (now.bytes == 0) return inputs;
     best_ = inputs;
-    least_ = price(now, inputs).all;
+    least_ = now.all;
     tried_.insert(inputs);
     const SubAxes sub_axes = SubAxes::of(order_, inputs);
     std::vector<SubAxisDims> places;
@@ -286,17 +286,12 @@ class MovesOnce {
       for (const auto& program : called.programs) add(*program->program, 1);
     return bytes;
   }
-  static SubAxisDims uncut(const SubAxes& sub_axes, const SubAxisList& kind, const Layout& l) {
-    SubAxisDims dims = to_sub_axes(sub_axes, l);
-    for (SubAxisList& d : dims) d.erase_if([&](int a) { return kind.contains(a); });
-    return dims;
-  }
   // Constants that these axes do not cut.
   std::vector<const Layout*> with_copies(const SubAxes& sub_axes, const SubAxisList& kind,
                                          std::vector<const Layout*> inputs) const {
     for (std::size_t k = 0; k < it_.constants; k++)
       if (sub_axes.can_express(*inputs[k]))
-        inputs[k] = to_layout(sub_axes, uncut(sub_axes, kind, *inputs[k]));
+        inputs[k] = to_layout(sub_axes, without(to_sub_axes(sub_axes, *inputs[k]), kind));
     return inputs;
   }
   // Carries that are sums over these axes; those that are given as sums, as they are given.
@@ -306,7 +301,7 @@ class MovesOnce {
       const Layout*& l = inputs[it_.constants + k];
       if (is_asked(it_.constants + k)) l = given_[it_.constants + k];
       else if (sums_[k] && sub_axes.can_express(*l))
-        l = to_layout(sub_axes, uncut(sub_axes, kind, *l), kind, Reducer::sum);
+        l = to_layout(sub_axes, without(to_sub_axes(sub_axes, *l), kind), kind, Reducer::sum);
     }
     return inputs;
   }

@@ -13,6 +13,7 @@
 #include "compile/shared_copies.h"
 #include "compile/shared_sums.h"
 #include "compile/sort_by_columns.h"
+#include "compile/strict.h"
 
 namespace shardarray {
 
@@ -60,10 +61,7 @@ bool renew(Preferences& p, const Trial& t, const FlatGraph& g, const SubAxes& su
 }
 
 // Whether other plans may be better. Who asks for `follow` or `strict` gets what is placed first, and its errors.
-bool may_choose(const FlatGraph& g, const Partition& first) {
-  const auto is_auto = [](const FlatNode& n) { return n.modes->policy == Policy::auto_; };
-  return !first.transfers.empty() && std::all_of(g.nodes.begin(), g.nodes.end(), is_auto);
-}
+bool may_choose(const FlatGraph& g, const Partition& first) { return !first.transfers.empty() && is_auto(g); }
 
 // Results that nobody placed lie where the first plan has them: not where it is cheapest to leave them.
 void place_outputs(Preferences& p, const Partition& first, const FlatGraph& g, const SubAxes& sub_axes) {

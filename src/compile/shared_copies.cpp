@@ -65,6 +65,11 @@ std::vector<SubAxisList> sharing_axes(const SubAxes& sub_axes, const std::vector
   return kinds;
 }
 
+SubAxisDims without(SubAxisDims dims, const SubAxisList& axes) {
+  for (SubAxisList& d : dims) d.erase_if([&](int a) { return axes.contains(a); });
+  return dims;
+}
+
 std::vector<Copies> shared_copies(const Trial& t, double worth, const FlatGraph& g, const NodeFacts& facts,
                                   StrategySearch& search) {
   SubAxisLayouts& layouts = search.layouts();
@@ -81,9 +86,7 @@ std::vector<Copies> shared_copies(const Trial& t, double worth, const FlatGraph&
         0;  // at most: what lies whole somewhere is there in any other way, for which a tile may be enough
     for (std::size_t k = 0; k < all.size(); k++) {
       const Shared& s = all[k];
-      SubAxisDims dims = places[k];
-      for (SubAxisList& d : dims) d.erase_if([&](int a) { return kind.contains(a); });
-      const Layout* const to = layouts.of(dims);
+      const Layout* const to = layouts.of(without(places[k], kind));
       const Type& type = at(g.types, s.value);
       const double tile =
           model.transfer(tile_bytes(*s.layout, type.shape, static_cast<std::int64_t>(itemsize(type.dtype))));

@@ -84,7 +84,7 @@ std::vector<Preferences> shared_sums(const Preferences& by, const FlatGraph& g,
     Preferences& p = found.emplace_back(by);
     for (int v = 0; v < std::ssize(p.dims); v++) {
       if (!at(summands.shared(), v) || at(p.closed, v)) continue;
-      for (SubAxisList& d : at(p.dims, v)) d.erase_if([&](int a) { return kind.contains(a); });
+      at(p.dims, v) = without(at(p.dims, v), kind);
       at(p.unreduced, v) = kind;
       at(p.from_closed, v) = true;
     }

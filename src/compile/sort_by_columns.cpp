@@ -5,6 +5,7 @@
 
 #include "base/at.h"
 #include "compile/assignment.h"
+#include "compile/strict.h"
 #include "ops/record.h"
 
 namespace shardarray {
@@ -204,11 +205,8 @@ class Columns {
 }  // namespace
 
 std::optional<FlatGraph> sort_by_columns(const FlatGraph& g, const Propagation& p) {
-  const auto is_auto = [](const FlatNode& n) { return n.modes->policy == Policy::auto_; };
   const auto by_columns = [&](const FlatNode& n) { return columns_of(g, n, p) > 1; };
-  if (!std::all_of(g.nodes.begin(), g.nodes.end(), is_auto) ||
-      std::none_of(g.nodes.begin(), g.nodes.end(), by_columns))
-    return std::nullopt;
+  if (!is_auto(g) || std::none_of(g.nodes.begin(), g.nodes.end(), by_columns)) return std::nullopt;
   FlatGraph out;
   std::vector<int> value(g.types.size(), -1);
   for (const FlatNode& n : g.nodes) {

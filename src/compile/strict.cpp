@@ -2,11 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/duration_text.h"
 #include "runtime/transfer_times.h"
 #include "shardarray/error.h"
 
 namespace shardarray {
+
+bool is_auto(const FlatGraph& g) {
+  return std::ranges::all_of(g.nodes, [](const FlatNode& n) { return n.modes->policy == Policy::auto_; });
+}
 
 // The function that the user called, or what has none.
 static std::string asked_by(const Transfer& t) { return t.where.function ? t.where.function : t.op; }

@@ -1,9 +1,11 @@
-// What policy strict says to a transfer that nobody asked for. Throws ShardingError.
+// Whether lines have a policy, and what strict says to a transfer that nobody asked for. Throws ShardingError.
 #pragma once
 #include "compile/local_values.h"
 
 namespace shardarray {
 
+/// Whether every line leaves it to the planner what moves.
+bool is_auto(const FlatGraph& g);
 /// `moved` comes over as a whole, to `to`.
 [[noreturn]] void refuse_transfer(const Transfer& t, const LocalValue& moved, const Layout& to,
                                   const Mesh* mesh, const MoveReason& why);

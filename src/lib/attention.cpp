@@ -212,8 +212,7 @@ Array attend(const Attention& a, const Array& query, const KeySide& all) {
 
 // As many scores whatever the queries are: with few of them, as where one token is made, all keys are one block, wherever they lie.
 std::int64_t keys_of_a_block(std::int64_t size, std::int64_t queries) {
-  if (queries >= size) return size;
-  return mul_sizes(size, size) / std::max<std::int64_t>(queries, 1);
+  return std::max(size, mul_sizes(size, size) / std::max<std::int64_t>(queries, 1));
 }
 
 void check_options(const AttentionOptions& o, const AttentionSizes& n) {
