@@ -11,7 +11,6 @@ using program_test::numbers;
 using sa::Array;
 using sa::none;
 using sa::P;
-using Arrays = std::vector<Array>;
 
 namespace {
 
@@ -52,21 +51,40 @@ Array added(int how, int batches, const std::function<Array(int)>& g) {
   return sum;
 }
 
+struct Grid {
+  sa::Mesh mesh;
+  sa::AxisNames axes;
+  sa::UnreducedAxes summed;
+  std::vector<P> cuts;  // of parameters
+};
+std::vector<Grid> grids() {
+  return {{sa::make_mesh({{"x", 8}}), sa::axes("x"), sa::unreduced("x"), {P(), P("x"), P(none, "x")}},
+          {sa::make_mesh({{"x", 4}, {"y", 2}}),
+           sa::axes("x", "y"),
+           sa::unreduced("x", "y"),
+           {P(), P("x"), P("y")}}};
+}
+/// Each device has the parameter as a whole and a part of the rows, and makes one summand of all gradients.
+Array by_hand(const Grid& g, const Case& c, int how, const Array& p, const Array& all) {
+  const Array whole = sa::with_sharding_constraint(p, sa::NamedSharding(g.mesh, P())),
+              rows = sa::with_sharding_constraint(all, sa::NamedSharding(g.mesh, P(none, g.axes)));
+  const sa::NamedSharding parts(g.mesh, P(g.summed));
+  return p - added(how, static_cast<int>(all.shape()[0]),
+                   [&](int k) { return sa::with_sharding_constraint(c.gradient(whole, rows[k]), parts); });
+}
+
 }  // namespace
 
 // Micro-batches whose rows are cut, over some axes or all.
 TEST_CASE("shared sums: no more moves than where the program adds them up before it combines them") {
-  const std::vector<sa::Mesh> meshes = {sa::make_mesh({{"x", 8}}), sa::make_mesh({{"x", 4}, {"y", 2}})};
   int checked = 0, worse = 0;
-  for (const sa::Mesh& mesh : meshes) {
-    const bool has_y = mesh.axis_names().size() > 1;
-    const sa::AxisNames axes = has_y ? sa::axes("x", "y") : sa::axes("x");
-    const sa::UnreducedAxes all_axes = has_y ? sa::unreduced("x", "y") : sa::unreduced("x");
+  for (const Grid& grid : grids()) {
+    std::vector<P> rows = {P(none, "x")};
+    if (grid.mesh.axis_names().size() > 1) rows.emplace_back(none, grid.axes);
     for (const int batches : {1, 2, 4, 8})
       for (const Case& c : cases())
-        for (const P& cut : {P(), P("x"), has_y ? P("y") : P(none, "x")})
-          for (const P& batch :
-               has_y ? std::vector<P>{P(none, "x"), P(none, axes)} : std::vector<P>{P(none, "x")})
+        for (const P& cut : grid.cuts)
+          for (const P& batch : rows)
             for (int how = 0; how < 4; how++) {
               if (c.parameter.ndim() == 1 && cut == P(none, "x")) continue;
               CAPTURE(c.name);
@@ -74,28 +92,22 @@ TEST_CASE("shared sums: no more moves than where the program adds them up before
               CAPTURE(how);
               CAPTURE(cut);
               CAPTURE(batch);
-              const sa::NamedSharding at(mesh, cut);
+              const sa::NamedSharding at(grid.mesh, cut);
               const Array w = sa::device_put(c.parameter, at),
                           x = numbers({batches, 32, 64}, sa::float32, 7) * 0.1,
-                          here = sa::device_put(x, sa::NamedSharding(mesh, batch));
+                          here = sa::device_put(x, sa::NamedSharding(grid.mesh, batch));
               const auto step = [&](const Array& p, const Array& all) {
                 return p - added(how, batches, [&](int k) { return c.gradient(p, all[k]); });
               };
-              // Each device has the parameter as a whole and a part of the rows, and makes one summand of all gradients.
-              const auto by_hand = [&](const Array& p, const Array& all) {
-                const Array whole = sa::with_sharding_constraint(p, sa::NamedSharding(mesh, P())),
-                            rows = sa::with_sharding_constraint(all, sa::NamedSharding(mesh, P(none, axes)));
-                const sa::NamedSharding parts(mesh, P(all_axes));
-                return p - added(how, batches, [&](int k) {
-                         return sa::with_sharding_constraint(c.gradient(whole, rows[k]), parts);
-                       });
+              const auto placed = [&](const Array& p, const Array& all) {
+                return by_hand(grid, c, how, p, all);
               };
               const auto f = sa::jit(step, {.out_shardings = at});
               const sa::Explanation plan = sa::explain(f, w, here);
               CAPTURE(plan.to_string());
               const std::int64_t bytes = bytes_received(plan),
                                  hand = bytes_received(
-                                     sa::explain(sa::jit(by_hand, {.out_shardings = at}), w, here));
+                                     sa::explain(sa::jit(placed, {.out_shardings = at}), w, here));
               // What saves less than a sixteenth is not worth its memory, nor the price of a few transfers.
               worse += bytes > hand + hand / 16 + 4096;
               CHECK(bytes <= hand + hand / 2 + 4096);
@@ -111,34 +123,25 @@ TEST_CASE("shared sums: no more moves than where the program adds them up before
 TEST_CASE(
     "shared sums: a loop over micro-batches moves no more than its runs, written out and placed by hand") {
   int checked = 0;
-  for (const sa::Mesh& mesh : {sa::make_mesh({{"x", 8}}), sa::make_mesh({{"x", 4}, {"y", 2}})}) {
-    const bool has_y = mesh.axis_names().size() > 1;
-    const sa::AxisNames axes = has_y ? sa::axes("x", "y") : sa::axes("x");
-    const sa::UnreducedAxes all_axes = has_y ? sa::unreduced("x", "y") : sa::unreduced("x");
+  for (const Grid& grid : grids())
     for (const int batches : {2, 5, 8})
       for (const Case& c : cases())
-        for (const P& cut : {P(), P("x"), has_y ? P("y") : P(none, "x")}) {
+        for (const P& cut : grid.cuts) {
           if (c.parameter.ndim() == 1 && cut == P(none, "x")) continue;
           CAPTURE(c.name);
           CAPTURE(batches);
           CAPTURE(cut);
-          const sa::NamedSharding at(mesh, cut);
+          const sa::NamedSharding at(grid.mesh, cut);
           const Array w = sa::device_put(c.parameter, at),
                       x = numbers({batches, 128, 64}, sa::float32, 7) * 0.1,
-                      here = sa::device_put(x, sa::NamedSharding(mesh, P(none, axes)));
+                      here = sa::device_put(x, sa::NamedSharding(grid.mesh, P(none, grid.axes)));
           const auto step = [&](const Array& p, const Array& all) { return p - looped(c, p, all); };
-          const auto by_hand = [&](const Array& p, const Array& all) {
-            const Array whole = sa::with_sharding_constraint(p, sa::NamedSharding(mesh, P()));
-            return p - added(0, batches, [&](int k) {
-                     return sa::with_sharding_constraint(c.gradient(whole, all[k]),
-                                                         sa::NamedSharding(mesh, P(all_axes)));
-                   });
-          };
+          const auto placed = [&](const Array& p, const Array& all) { return by_hand(grid, c, 0, p, all); };
           const auto f = sa::jit(step, {.out_shardings = at});
           const sa::Explanation plan = sa::explain(f, w, here);
           CAPTURE(plan.to_string());
           const std::int64_t hand =
-              bytes_received(sa::explain(sa::jit(by_hand, {.out_shardings = at}), w, here));
+              bytes_received(sa::explain(sa::jit(placed, {.out_shardings = at}), w, here));
           // A copy and a sum for all runs have to save as much as they take: two runs do not always.
           const std::int64_t taken = batches == 2 ? 2 * 4 * c.parameter.size() : 0;
           CHECK(bytes_received(plan) <= hand + hand / 16 + 4096 + taken);
@@ -146,7 +149,6 @@ TEST_CASE(
           program_test::check_received(f, w, here);
           checked++;
         }
-  }
   MESSAGE("program x parameter cases: " << checked);
 }
 
