@@ -1,5 +1,7 @@
 // Sums of what several nodes leave as partial sums are combined once, where that is cheaper than combining each.
+#include <algorithm>
 #include <functional>
+#include <tuple>
 
 #include "program_of.h"
 
@@ -150,6 +152,35 @@ TEST_CASE(
           checked++;
         }
   MESSAGE("program x parameter cases: " << checked);
+}
+
+// Nobody knows how often they run.
+TEST_CASE("shared sums: what runs of a while_loop read comes once, what they add up is combined once") {
+  for (const Grid& grid : grids())
+    for (const Case& c : cases())
+      for (const P& cut : grid.cuts) {
+        if (c.parameter.ndim() == 1 && cut == P(none, "x")) continue;
+        CAPTURE(c.name);
+        CAPTURE(cut);
+        const sa::NamedSharding at(grid.mesh, cut);
+        const Array w = sa::device_put(c.parameter, at), x = numbers({128, 64}, sa::float32, 7) * 0.1,
+                    here = sa::device_put(x, sa::NamedSharding(grid.mesh, P(grid.axes)));
+        const auto sum = [&](const Array& p, const Array& rows) {
+          using Carry = std::tuple<Array, Array>;
+          const auto more = [](const Carry& s) { return std::get<1>(s) < 5; };
+          const auto add = [&](const Carry& s) {
+            return Carry{std::get<0>(s) + c.gradient(p, rows * std::get<1>(s)), std::get<1>(s) + 1};
+          };
+          return std::get<0>(sa::while_loop(more, add, Carry{sa::zeros_like(p), Array(0)}));
+        };
+        const auto f = sa::jit(sum, {.out_shardings = at});
+        const sa::Explanation plan = sa::explain(f, w, here);
+        CAPTURE(plan.to_string());
+        CHECK(std::ranges::none_of(plan.transfers(), [](const sa::TransferInfo& t) {
+          return t.reason.find("every time") != std::string::npos;
+        }));
+        CHECK(sa::allclose(f(w, here), sum(c.parameter, x), {.rtol = 1e-4, .atol = 1e-4}));
+      }
 }
 
 TEST_CASE("shared sums: a loop that is given summands, and asked for such, adds to them where they are") {

@@ -156,20 +156,27 @@ PlacedBranches placed_choice(const FlatNode& n, std::span<const Layout* const> g
   return r;
 }
 
+// How often the body runs is known when it has: it is placed as if so often.
+constexpr std::int64_t kRuns = 8;
+
 // Carries lie as those of an iteration over the body.
 PlacedBranches placed_repetition(const FlatNode& n, const FlatGraph& g, std::span<const Layout* const> given,
                                  const CompileInput& in) {
   const Repetition repetition = Repetition::of(*n.attrs);
   const auto asked = static_cast<std::ptrdiff_t>(repetition.asked);
-  Iteration it{repetition.body, repetition.constants, repetition.carries(), 2, false};
+  Iteration it{repetition.body, repetition.constants, repetition.carries(), kRuns, false};
   FlatNode body = n;
   body.attrs = std::make_shared<const Attrs>(it.attrs());
   body.in.erase(body.in.begin(), body.in.begin() + asked);
   body.in_types.erase(body.in_types.begin(), body.in_types.begin() + asked);
-  const PlacedIteration placed = place_iteration(body, g, given.subspan(repetition.asked), in);
   PlacedBranches r;
   r.in = given_layouts(n, given, in);
   for (const Layout*& l : r.in) l = whole_sums(l);  // once, not in every run
+  Layouts of_body(given.begin() + asked, given.end());
+  const std::vector<bool> needed = needed_inputs(*repetition.condition);
+  for (std::size_t k = 0; k < it.carries; k++)
+    if (needed[repetition.asked + k]) of_body[it.constants + k] = r.in[repetition.first_carry() + k];
+  const PlacedIteration placed = place_iteration(body, g, of_body, in);
   std::copy(placed.in.begin(), placed.in.end(), r.in.begin() + asked);
   r.out = placed.out;
   Layouts of_condition(r.in.begin(), r.in.begin() + asked);

@@ -10,7 +10,7 @@ struct PlacedBranches {
   CalledBranches called;
 };
 /// `given`: where the operands are; null: they can be made anywhere. The number of the branch is whole on every device. A result of a
-/// choice lies where it is `asked` for, else (null) as the branch leaves it that cuts it finest; a carry as of an iteration. What nobody
+/// choice lies where it is `asked` for, else (null) as the branch leaves it that cuts it finest; a carry as of an iteration, of eight runs. What nobody
 /// else reads a choice may write over.
 PlacedBranches place_branches(const FlatNode& n, const FlatGraph& g, std::span<const Layout* const> given,
                               const std::vector<const Layout*>& asked, const Uses& uses,

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "base/at.h"
@@ -81,10 +83,13 @@ class BodyRun {
       if (over[k]) write_over(r, k, it_.constants + k);
     return r;
   }
-  Partition partitioned(const std::vector<const Layout*>& layouts, bool closed, bool is_draft = false) const {
+  const Partition& partitioned(const std::vector<const Layout*>& layouts, bool closed,
+                               bool is_draft = false) const {
+    const std::tuple key(layouts, closed, is_draft);
+    if (const auto known = partitions_.find(key); known != partitions_.end()) return known->second;
     CompileInput one = input(layouts, closed);
     one.is_draft = is_draft;
-    return partition(one.graph, one);
+    return partitions_.try_emplace(key, partition(one.graph, one)).first->second;
   }
   // Whether a run adds to carry k, or to a multiple of it.
   bool adds_to(std::size_t k) const {
@@ -117,6 +122,7 @@ class BodyRun {
   const Iteration& it_;
   const CompileInput& in_;
   FlatGraph body_;
+  mutable std::map<std::tuple<std::vector<const Layout*>, bool, bool>, Partition> partitions_;
 };
 
 const Layout* result_layout(const Partition& p, std::size_t k) {
@@ -130,10 +136,10 @@ std::int64_t transferred_bytes(const Partition& p) {
 }
 
 // Carries are cut as finely as runs leave them. One run then, which may leave them elsewhere.
-Partition cut_carries(const BodyRun& run, const Iteration& it, std::vector<const Layout*>& inputs,
-                      bool is_draft) {
+const Partition& cut_carries(const BodyRun& run, const Iteration& it, std::vector<const Layout*>& inputs,
+                             bool is_draft) {
   for (;;) {
-    Partition open = run.partitioned(inputs, false, is_draft);
+    const Partition& open = run.partitioned(inputs, false, is_draft);
     bool grew = false;
     for (std::size_t k = 0; k < it.carries; k++) {
       const Layout*& carry = inputs[it.constants + k];
@@ -148,7 +154,7 @@ Partition cut_carries(const BodyRun& run, const Iteration& it, std::vector<const
 // Carries get places. Where runs leave them otherwise than they find them, they are found so, if that moves less.
 void settle_carries(const BodyRun& run, const Iteration& it, std::vector<const Layout*>& inputs,
                     bool is_draft = false) {
-  const Partition open = cut_carries(run, it, inputs, is_draft);
+  const Partition& open = cut_carries(run, it, inputs, is_draft);
   std::vector<const Layout*> left = inputs;
   for (std::size_t k = 0; k < it.carries; k++)
     if (all_tiles(*result_layout(open, k)) == all_tiles(*inputs[it.constants + k]))
@@ -172,21 +178,21 @@ bool keeps_carries(const Partition& p, const Iteration& it, const std::vector<co
 void keep_partial(const BodyRun& run, const Iteration& it, const std::vector<bool>& may_be,
                   std::vector<const Layout*>& inputs) {
   if (std::find(may_be.begin(), may_be.end(), true) == may_be.end()) return;
-  Partition best = run.partitioned(inputs, true);
+  const Partition* best = &run.partitioned(inputs, true);
   for (std::size_t k = 0; k < it.carries; k++) {
     if (!may_be[k]) continue;
     const Layout*& carry = inputs[it.constants + k];
     std::vector<const Layout*> seen;
-    for (const LocalValue& v : best.values) {
+    for (const LocalValue& v : best->values) {
       const Layout* l = v.layout;
       const bool adds_up = !l->unreduced().empty() && l->reducer() == Reducer::sum &&
                            l->order() == carry->order() && l->dims() == carry->dims();
       if (!adds_up || std::find(seen.begin(), seen.end(), l) != seen.end()) continue;
       seen.push_back(l);
       const Layout* const whole = std::exchange(carry, l);
-      Partition p = run.partitioned(inputs, true);
-      if (keeps_carries(p, it, inputs) && transferred_bytes(p) < transferred_bytes(best)) {
-        best = std::move(p);
+      const Partition& p = run.partitioned(inputs, true);
+      if (keeps_carries(p, it, inputs) && transferred_bytes(p) < transferred_bytes(*best)) {
+        best = &p;
         break;
       }
       carry = whole;
@@ -216,22 +222,17 @@ class MovesOnce {
     std::vector<SubAxisDims> places;
     for (const Layout* l : inputs)
       if (sub_axes.can_express(*l)) places.push_back(to_sub_axes(sub_axes, *l));
-    for (const SubAxisList& kind : sharing_axes(sub_axes, places)) {
+    const std::vector<SubAxisList> kinds = sharing_axes(sub_axes, places);
+    for (const SubAxisList& kind : kinds) {
       consider(with_sums(sub_axes, kind, inputs));
-      for (const auto* const from : {&inputs, &first}) {
-        std::vector<const Layout*> copies = with_copies(sub_axes, kind, *from);
-        if (copies == *from) continue;
-        if (from == &first) settle_carries(run_, it_, copies, true);
-        consider(copies);
-        consider(with_sums(sub_axes, kind, std::move(copies)));
-      }
+      for (const auto* const from : {&inputs, &first}) consider_copies(sub_axes, kind, *from, from == &first);
     }
     if (best_ == inputs) return inputs;
     const std::vector<const Layout*> all_copies = best_;
     put_back(inputs);
     const Price before = price(run_.partitioned(inputs, true), inputs);
     for (const std::vector<const Layout*>& where : {best_, all_copies}) {
-      const Partition once = run_.partitioned(where, true);
+      const Partition& once = run_.partitioned(where, true);
       const Price after = price(once, where);
       const double worth = std::max(before.bytes / 16, after.held - before.held);
       if (after.all < before.all && after.bytes <= before.bytes - worth && keeps_carries(once, it_, where))
@@ -244,6 +245,8 @@ class MovesOnce {
   }
 
  private:
+  static constexpr std::size_t kMostPutBack = 12, kMostLeftOut = 3;  // copies
+
   /// Of all runs, of what comes before them and is combined behind.
   struct Price {
     double all = 0, bytes = 0;
@@ -260,7 +263,14 @@ class MovesOnce {
   }
   Price price(const Partition& one, const std::vector<const Layout*>& where) {
     const auto runs = static_cast<double>(it_.length);
-    Price r{runs * one.price, runs * received_bytes(one)};
+    Price r = price_outside(where);
+    r.all += runs * one.price;
+    r.bytes += runs * received_bytes(one);
+    return r;
+  }
+  // Before and behind the runs.
+  Price price_outside(const std::vector<const Layout*>& where) {
+    Price r;
     for (std::size_t k = 0; k < it_.first_element(); k++) {
       const bool is_carry = k >= it_.constants;
       const Type& type = n_.in_types[k];
@@ -306,21 +316,47 @@ class MovesOnce {
     return inputs;
   }
   void consider(const std::vector<const Layout*>& other) {
-    if (!tried_.insert(other).second) return;
-    const Partition p = run_.partitioned(other, true, true);
+    if (!tried_.insert(other).second || price_outside(other).all >= least_) return;
+    const Partition& p = run_.partitioned(other, true, true);
     if (const double all = price(p, other).all; all < least_ && keeps_carries(p, it_, other)) {
       least_ = all;
       best_ = other;
     }
   }
-  // Constants of which no copy is needed beside the others.
+  // Copies of all constants, else of all but the largest: to read data again is dearer than to move it, parameters are smaller. The
+  // carries settle for them, if asked for.
+  void consider_copies(const SubAxes& sub_axes, const SubAxisList& kind, const std::vector<const Layout*>& from,
+                       bool settles) {
+    std::vector<const Layout*> copies = with_copies(sub_axes, kind, from);
+    for (std::size_t left_out = 0; copies != from && left_out <= kMostLeftOut; left_out++) {
+      if (price_outside(copies).all < least_) {
+        std::vector<const Layout*> where = copies;
+        if (settles) settle_carries(run_, it_, where, true);
+        const double least = least_;
+        consider(where);
+        consider(with_sums(sub_axes, kind, std::move(where)));
+        copies_help_ |= least_ < least;
+      }
+      if (copies_help_) return;
+      std::size_t largest = 0;
+      double most = 0;
+      for (std::size_t k = 0; k < it_.constants; k++)
+        if (copies[k] != from[k])
+          if (const double bytes = cost(from[k], copies[k], n_.in_types[k]); bytes > most) {
+            most = bytes;
+            largest = k;
+          }
+      copies[largest] = from[largest];
+    }
+  }
+  // Constants of which no copy is needed beside the others, and carries that had better be whole: counters.
   void put_back(const std::vector<const Layout*>& inputs) {
-    constexpr std::size_t most = 12;
     std::size_t tried = 0;
-    for (std::size_t k = 0; k < it_.constants && tried < most; k++) {
-      if (best_[k] == inputs[k]) continue;
+    for (std::size_t k = 0; k < it_.first_element() && tried < kMostPutBack; k++) {
+      const Layout* const back = k < it_.constants ? inputs[k] : whole_sums(best_[k]);
+      if (best_[k] == back || (k >= it_.constants && is_asked(k))) continue;
       std::vector<const Layout*> other = best_;
-      other[k] = inputs[k];
+      other[k] = back;
       consider(other);
       tried++;
     }
@@ -335,6 +371,7 @@ class MovesOnce {
   std::vector<bool> sums_;  // by carry
   std::vector<const Layout*> best_;
   double least_ = 0;
+  bool copies_help_ = false;
   std::set<std::vector<const Layout*>> tried_;
 };
 
