@@ -156,7 +156,7 @@ PlacedBranches placed_choice(const FlatNode& n, std::span<const Layout* const> g
   return r;
 }
 
-// How often the body runs is known when it has: it is placed as if so often.
+// How often the body runs is only known afterwards; placement assumes this many.
 constexpr std::int64_t kRuns = 8;
 
 // Carries lie as those of an iteration over the body.
@@ -185,6 +185,7 @@ PlacedBranches placed_repetition(const FlatNode& n, const FlatGraph& g, std::spa
   r.called.programs = {
       compiled(simplified(*repetition.condition, in), of_condition, {Layout::replicated(in.order, 0)}, in),
       placed.called.compiled};
+  r.called.runs = kRuns;
   r.called.carries = placed.called.carries;
   return r;
 }

@@ -21,6 +21,9 @@ struct MoveCost {
   friend MoveCost operator*(const MoveCost& a, double factor) { return {a.moved * factor, a.peak * factor}; }
 };
 
+/// What is kept in memory to move less has to save this part of what moves.
+inline constexpr double kWorthMemory = 1.0 / 16;
+
 class CostModel {
  public:
   explicit CostModel(const Target& target) : links_(target.links), device_memory_(target.device_memory) {}

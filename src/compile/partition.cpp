@@ -8,8 +8,8 @@
 
 #include "base/at.h"
 #include "base/print_time.h"
-#include "base/sizes.h"
 #include "compile/partitioner.h"
+#include "compile/received.h"
 #include "compile/shared_copies.h"
 #include "compile/shared_sums.h"
 #include "compile/sort_by_columns.h"
@@ -22,22 +22,17 @@ namespace {
 constexpr int kMostTrials = 3, kMostOfDraft = 1;  // of one kind of search; later ones hardly ever find more
 constexpr std::size_t kMostDecided = 64, kMostDetours = 24,
                       kMostPlaces = 8;     // of programs that are planned soon
-constexpr double kWorthMemory = 1.0 / 16;  // of the price of what a plan moves
 constexpr double kOneMoreTransfer = 4096;  // bytes for which a plan may have one more: about a microsecond
 
-double price_of(const std::vector<Transfer>& transfers, const CostModel& cost) {
-  double price = 0;
-  for (const Transfer& t : transfers) price += cost.transfer(t.bytes) + kOneMoreTransfer;
-  return price;
+// A price of one transfer, the place of its step included.
+double price_of(const Transfer& t, const CostModel& cost) {
+  return cost.transfer(t.bytes) + kOneMoreTransfer;
 }
-// Its work and all that moves, in every run of the programs that it calls; of those that values choose among, in one run of each.
-double price_of(const Trial& t, const CostModel& cost) {
-  double price = t.work + price_of(t.partition.transfers, cost);
-  for (const auto& [node, called] : t.partition.iterations)
-    price +=
-        static_cast<double>(called.iteration.length) * price_of(called.compiled->program->transfers, cost);
-  for (const auto& [node, called] : t.partition.branches)
-    for (const auto& program : called.programs) price += price_of(program->program->transfers, cost);
+// Its work and all that moves.
+double price_of(const Trial& trial, const CostModel& cost) {
+  double price = trial.work;
+  each_transfer(trial.partition,
+                [&](const Transfer& t, double times) { price += times * price_of(t, cost); });
   return price;
 }
 
@@ -99,12 +94,6 @@ struct Tried {
   StrategySearch* search = nullptr;
 };
 
-std::int64_t received_bytes(const Trial& t) {
-  std::int64_t bytes = 0;
-  for (const Transfer& x : t.partition.transfers) bytes = add_sizes(bytes, x.bytes);
-  return bytes;
-}
-
 // Whether more plans are made of the best one by changing it. What is called, and what is called often, is planned too often for that;
 // collectives are as the program says.
 bool may_vary(const Plan& best, const FlatGraph& g, const CompileInput& in) {
@@ -155,7 +144,11 @@ class Variations {
 
  private:
   // What stays for long has to save as much: it has to be worth its memory.
-  double worth() const { return price_of(best_.trial.partition.transfers, in_.cost) * kWorthMemory; }
+  double worth() const {
+    double moves = 0;
+    for (const Transfer& t : best_.trial.partition.transfers) moves += price_of(t, in_.cost);
+    return moves * kWorthMemory;
+  }
   // Copies that would serve in trial `t`. Nodes that gain nothing by whole ones, which cost them nothing, gain nothing by others.
   void count_on_copies(const Trial& t, Preferences by, std::vector<int> detours) {
     const double saving = worth(), moved = sum_of(t.moved);
@@ -174,7 +167,8 @@ class Variations {
   // The best plan from now on, if it is cheaper by more than this and moves no more.
   void keep_if_cheaper(Plan p, double saving) {
     const double price = price_of(p.trial, in_.cost);
-    if (price >= price_ - saving || received_bytes(p.trial) > received_bytes(best_.trial)) return;
+    if (price >= price_ - saving || received_bytes(p.trial.partition) > received_bytes(best_.trial.partition))
+      return;
     price_ = price;
     by_ = p.by;
     best_ = std::move(p);

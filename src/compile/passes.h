@@ -48,6 +48,10 @@ using SubAxisDims = SmallVector<SubAxisList, 4>;
 SubAxisDims to_sub_axes(const SubAxes& sub_axes, const Layout& l);
 const Layout* to_layout(const SubAxes& sub_axes, const SubAxisDims& dims, const SubAxisList& unreduced = {},
                         Reducer r = Reducer::none);
+/// Axes over which values are shared that lie as these do: all, then those of one dimension of one of them, each once.
+std::vector<SubAxisList> sharing_axes(const SubAxes& sub_axes, const std::vector<SubAxisDims>& values);
+/// What is left where these axes cut nothing.
+SubAxisDims without(SubAxisDims dims, const SubAxisList& axes);
 
 /// Where values would like to be: leaves, constraints and requested outputs are closed, the rest grew towards them.
 struct Preferences {
@@ -112,6 +116,7 @@ struct InPlace {
 /// node's operands, then results; of a repetition then second buffers of carries, and the condition's answer.
 struct CalledBranches {
   std::vector<std::shared_ptr<const Compiled>> programs;
+  std::int64_t runs = 1;  ///< of each program, for prices: of a choice once, of a repetition an assumed number
   CarryBuffers carries = {};
   std::vector<InPlace> over = {};  ///< of a choice: every branch writes these results so
   /// What explain() says of it.

@@ -23,6 +23,12 @@ void add_received(Transfer& to, const Transfer& t) {
   to.bytes = std::ranges::max(to.received);
 }
 
+std::int64_t received_bytes(const Partition& p) {
+  std::int64_t bytes = 0;
+  for (const Transfer& t : p.transfers) bytes = add_sizes(bytes, t.bytes);
+  return bytes;
+}
+
 std::vector<Transfer> transfers_in_order(const Partition& p, const DeviceOrder& order) {
   std::vector<Transfer> all = p.transfers;
   for (const LocalStep& s : p.steps) {

@@ -9,7 +9,6 @@
 namespace shardarray {
 namespace {
 
-constexpr std::size_t kMostKinds = 4;
 constexpr std::size_t kFewReaders = 3;  // two, a product and its derivative, share what the first one brings
 
 struct Shared {
@@ -53,22 +52,6 @@ std::vector<Shared> shared_values(const Trial& t, const FlatGraph& g, const Node
 }
 
 }  // namespace
-
-std::vector<SubAxisList> sharing_axes(const SubAxes& sub_axes, const std::vector<SubAxisDims>& values) {
-  SubAxisList every;
-  for (int a = 0; a < std::ssize(sub_axes.axes); a++) every.push_back(a);
-  std::vector<SubAxisList> kinds = {every};
-  for (const SubAxisDims& dims : values)
-    for (const SubAxisList& list : dims)
-      if (!list.empty() && kinds.size() < kMostKinds && std::ranges::find(kinds, list) == kinds.end())
-        kinds.push_back(list);
-  return kinds;
-}
-
-SubAxisDims without(SubAxisDims dims, const SubAxisList& axes) {
-  for (SubAxisList& d : dims) d.erase_if([&](int a) { return axes.contains(a); });
-  return dims;
-}
 
 std::vector<Copies> shared_copies(const Trial& t, double worth, const FlatGraph& g, const NodeFacts& facts,
                                   StrategySearch& search) {

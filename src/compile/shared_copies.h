@@ -12,9 +12,4 @@ namespace shardarray {
 std::vector<Copies> shared_copies(const Trial& t, double worth, const FlatGraph& g, const NodeFacts& facts,
                                   StrategySearch& search);
 
-/// Axes over which values are shared that lie as these do: all, then those of one dimension of one of them, each once.
-std::vector<SubAxisList> sharing_axes(const SubAxes& sub_axes, const std::vector<SubAxisDims>& values);
-/// What is left where these axes cut nothing.
-SubAxisDims without(SubAxisDims dims, const SubAxisList& axes);
-
 }  // namespace shardarray

@@ -87,4 +87,21 @@ const Layout* SubAxes::nearest(const Layout& l) const {
   return to_layout(*this, dims);
 }
 
+std::vector<SubAxisList> sharing_axes(const SubAxes& sub_axes, const std::vector<SubAxisDims>& values) {
+  SubAxisList every;
+  for (int a = 0; a < std::ssize(sub_axes.axes); a++) every.push_back(a);
+  constexpr std::size_t most = 4;
+  std::vector<SubAxisList> kinds = {every};
+  for (const SubAxisDims& dims : values)
+    for (const SubAxisList& list : dims)
+      if (!list.empty() && kinds.size() < most && std::ranges::find(kinds, list) == kinds.end())
+        kinds.push_back(list);
+  return kinds;
+}
+
+SubAxisDims without(SubAxisDims dims, const SubAxisList& axes) {
+  for (SubAxisList& d : dims) d.erase_if([&](int a) { return axes.contains(a); });
+  return dims;
+}
+
 }  // namespace shardarray
