@@ -13,22 +13,21 @@
 namespace shardarray {
 namespace {
 
-constexpr std::int64_t column_block = 64;
-// Each part of many updates' rows looks at all of their indices, and its updates stand apart: no more than there are workers. However
-// many there are, a row is combined in the order of its updates.
-constexpr std::int64_t many_updates = 4096, most_parts = 4;
-constexpr std::int64_t ahead = 16;  // updates of a part: as far as rows are asked for, which stand anywhere
+// Workers share the columns of wide rows, else the rows: however they do, a row is combined in the order of its updates. Rows of a few
+// elements are left to one worker, which takes no longer to combine them than to find those of others.
+constexpr std::int64_t most_parts = 4, least_columns = 32, few_columns = 4, many_updates = 4096;
+constexpr std::int64_t block_updates = 1024;  // whose rows are looked up at a time
+constexpr std::int64_t ahead = 16;            // updates whose rows are prefetched: they may be anywhere
 
-std::int64_t read_index(DType t, const char* p) {
-  switch (t) {
-    case DType::int8: return read_number<std::int8_t>(p);
-    case DType::int16: return read_number<std::int16_t>(p);
-    case DType::int32: return read_number<std::int32_t>(p);
-    case DType::uint8: return read_number<std::uint8_t>(p);
-    case DType::uint16: return read_number<std::uint16_t>(p);
-    case DType::uint32: return read_number<std::uint32_t>(p);
-    default: return read_number<std::int64_t>(p);  // of uint64, what is too large is negative: no row
-  }
+/// rows[k]: the row of index k, counted from `first`. What is no row is beyond all rows, read as unsigned.
+void read_rows(DType t, const char* indices, std::int64_t count, std::int64_t first, std::uint64_t* rows) {
+  scalar::with_type(t, [&](auto x) {
+    using I = decltype(x);
+    if constexpr (std::is_integral_v<I>)
+      for (std::int64_t k = 0; k < count; k++)  // of uint64, what is too large is negative
+        rows[k] = static_cast<std::uint64_t>(
+            static_cast<std::int64_t>(read_number<I>(indices + k * sizeof(I))) - first);
+  });
 }
 
 /// Rows [b, n] and updates [b, n, d] into [b, v, d].
@@ -39,60 +38,86 @@ template <Reducer r, class T> struct Scatter {
   std::int64_t batch, rows, columns, updates, row_parts;
 
   // Units: blocks of columns, part of the rows by part, table by table.
-  std::int64_t blocks() const { return ceil_div(columns, column_block); }
+  std::int64_t column_block() const {
+    constexpr std::int64_t vector = 16;
+    return std::max(least_columns, ceil_div(ceil_div(columns, row_parts), vector) * vector);
+  }
+  std::int64_t blocks() const { return ceil_div(columns, column_block()); }
   std::int64_t parts() const {
-    return updates < many_updates
+    return updates < many_updates || columns < few_columns
                ? 1
                : std::clamp<std::int64_t>(row_parts / std::max<std::int64_t>(batch * blocks(), 1), 1, rows);
   }
   std::int64_t units() const { return rows == 0 ? 0 : batch * parts() * blocks(); }
 
   void operator()(void* const* bases, std::int64_t begin, std::int64_t end) const {
-    for (std::int64_t u = begin, next; u < end; u = next) {
-      const std::int64_t part = u / blocks(), first = u % blocks() * column_block;
-      next = std::min(end, (part + 1) * blocks());
-      const std::int64_t count = std::min(columns, first + (next - u) * column_block) - first;
-      combine_part(bases, part / parts(), part % parts(), first, count);
+    for (std::int64_t u = begin; u < end; u++) {
+      const std::int64_t part = u / blocks(), first = u % blocks() * column_block();
+      combine_part(bases, part / parts(), part % parts(), first, std::min(columns - first, column_block()));
     }
   }
 
  private:
   void combine_part(void* const* bases, std::int64_t table, std::int64_t part, std::int64_t first,
                     std::int64_t count) const {
-    const char* const at = address(bases, item.in[0]);
-    const auto* const values = reinterpret_cast<const T*>(address(bases, item.in[1])) + first;
-    T* const out = reinterpret_cast<T*>(address(bases, item.out[0])) + table * rows * columns + first;
     const auto index_size = static_cast<std::int64_t>(itemsize(index));
-    const std::int64_t first_row = item.params[0], lo = first_row + rows * part / parts(),
-                       hi = first_row + rows * (part + 1) / parts(), end = (table + 1) * updates;
-    const auto row_of = [&](std::int64_t i) { return read_index(index, at + i * index_size); };
-    const auto has = [&](std::int64_t row) { return row >= lo && row < hi; };
-    const auto in_table = [&](std::int64_t row) { return out + (row - first_row) * columns; };
-    std::vector<bool> met(static_cast<std::size_t>(hi - lo));  // rows: others are written once, at the end
-    const std::int64_t far = ahead * parts();                  // one of so many is of this part
-    for (std::int64_t i = table * updates; i < end; i++) {
-      if (i + far < end)
-        if (const std::int64_t soon = row_of(i + far); has(soon)) {
-          ask_for(in_table(soon), count);
-          ask_for(values + (i + far) * columns, count);
-        }
-      const std::int64_t row = row_of(i);
-      if (!has(row)) continue;
-      if (auto&& is_met = met[static_cast<std::size_t>(row - lo)]; !is_met) {
-        is_met = true;
-        combine<true>(in_table(row), values + i * columns, count);
-      } else {
-        combine<false>(in_table(row), values + i * columns, count);
+    const char* const indices = address(bases, item.in[0]) + table * updates * index_size;
+    const auto* const values =
+        reinterpret_cast<const T*>(address(bases, item.in[1])) + table * updates * columns + first;
+    const std::int64_t lo = rows * part / parts(), hi = rows * (part + 1) / parts();
+    T* const out = reinterpret_cast<T*>(address(bases, item.out[0])) + (table * rows + lo) * columns + first;
+    const auto own = static_cast<std::uint64_t>(hi - lo);
+    std::uint64_t row[block_updates];
+    const auto each_block = [&](const auto& combine_block) {
+      for (std::int64_t begin = 0; begin < updates; begin += block_updates) {
+        const std::int64_t n = std::min(block_updates, updates - begin);
+        read_rows(index, indices + begin * index_size, n, item.params[0] + lo, row);
+        combine_block(values + begin * columns, n);
       }
+    };
+    if (columns < few_columns) {
+      std::fill_n(out, rows * columns, identity);
+      each_block([&](const T* updated, std::int64_t n) {
+        for (std::int64_t k = 0; k < n; k++)
+          if (row[k] < own)
+            for (std::int64_t c = 0; c < columns; c++) {
+              T& to = out[static_cast<std::int64_t>(row[k]) * columns + c];
+              to = combined<r>(to, updated[k * columns + c]);
+            }
+      });
+      return;
     }
-    for (std::int64_t row = lo; row < hi; row++)
-      if (!met[static_cast<std::size_t>(row - lo)]) std::fill_n(in_table(row), count, identity);
+    const auto in_table = [&](std::uint64_t k) { return out + static_cast<std::int64_t>(k) * columns; };
+    std::vector<bool> met(own);  // rows: others are written once, at the end
+    each_block([&](const T* updated, std::int64_t n) {
+      std::int16_t mine[block_updates];  // without a branch that nothing foretells
+      std::int64_t found = 0;
+      for (std::int64_t k = 0; k < n; k++) {
+        mine[found] = static_cast<std::int16_t>(k);
+        found += row[k] < own;
+      }
+      for (std::int64_t j = 0; j < found; j++) {
+        if (j + ahead < found) {
+          prefetch(in_table(row[mine[j + ahead]]), count);
+          prefetch(updated + mine[j + ahead] * columns, count);
+        }
+        const std::int64_t k = mine[j];
+        if (auto&& is_met = met[row[k]]; !is_met) {
+          is_met = true;
+          combine<true>(in_table(row[k]), updated + k * columns, count);
+        } else {
+          combine<false>(in_table(row[k]), updated + k * columns, count);
+        }
+      }
+    });
+    for (std::uint64_t k = 0; k < own; k++)
+      if (!met[k]) std::fill_n(in_table(k), count, identity);
   }
   // A first update is combined with the identity, which nobody has written.
   template <bool first> void combine(T* to, const T* update, std::int64_t count) const {
     combine_each(to, update, count, [&](T a, T b) { return combined<r>(first ? identity : a, b); });
   }
-  static void ask_for(const T* row, std::int64_t count) {
+  static void prefetch(const T* row, std::int64_t count) {
     constexpr std::int64_t line = 64, most_lines = 8;
     const char* const p = reinterpret_cast<const char*>(row);
     const std::int64_t bytes =
