@@ -1,4 +1,4 @@
-// ShardedArray: a global array whose pieces live on many devices.
+// ShardedArray: a global array whose shards live on many devices.
 #pragma once
 #include <atomic>
 #include <concepts>
@@ -26,13 +26,13 @@ namespace shardarray {
 class Node;
 struct Type;
 class ShardedArray;
-using Array = ShardedArray;  ///< its short name, used everywhere
+using Array = ShardedArray;  ///< short for ShardedArray, and used everywhere
 
-/// One piece of an array on one device.
+/// One device's shard of an array.
 struct Shard;
 
 namespace detail {
-/// The first of several sizes, and its line.
+/// The first of several sizes, with the caller's line.
 struct Size {
   template <std::integral I> Size(I size, Where w = Where::here()) : value(to_int64(size)), where(w) {}
   std::int64_t value;
@@ -42,13 +42,13 @@ struct Failed;
 }  // namespace detail
 
 class ShardedArray;
-/// Part of a subscript: an integer, or `slice`, `all`, `newaxis`, `ellipsis`, or an array of integers or a mask. An integer lies in
-/// [-size, size) and removes its dimension.
+/// One entry of a subscript: an integer, `slice`, `all`, `newaxis`, `ellipsis`, or an array of integers or a mask. An integer must lie in
+/// [-size, size); it removes its dimension.
 struct SHARDARRAY_API Index {
   enum class Kind : std::uint8_t { at, range, newaxis, ellipsis, array };  ///< at: an integer
   Kind kind = Kind::range;
-  std::optional<std::int64_t> start, stop;  ///< `at`: start is the index; of a range none: from or to its end
-  std::int64_t step = 1;                    ///< of a range; negative: backwards
+  std::optional<std::int64_t> start, stop;  ///< `at`: start is the index; of a range: none is open-ended
+  std::int64_t step = 1;                    ///< of a range; negative steps backwards
   Index() = default;
   template <std::integral I> Index(I i) : kind(Kind::at), start(to_int64(i)) {
     static_assert(!std::same_as<I, bool>, "x[true]: a bool is no index; write where(condition, a, b)");
@@ -60,10 +60,10 @@ struct SHARDARRAY_API Index {
   template <std::same_as<ShardedArray> A>
   Index(const A& x) : kind(Kind::array), array(std::make_shared<const A>(x)) {}
   explicit Index(Kind k) : kind(k) {}
-  std::shared_ptr<const ShardedArray> array;  ///< of `array`
+  std::shared_ptr<const ShardedArray> array;  ///< set when kind is `array`
 };
-/// `x[slice(2, 5)]`, `x[slice(none, 5)]`, `x[slice(none, none, -1)]`: numpy's start:stop:step; negative bounds count from the end,
-/// bounds beyond the dimension are cut off. A step of 0 is a ShapeError where it is used.
+/// NumPy's start:stop:step: `x[slice(2, 5)]`, `x[slice(none, 5)]`, `x[slice(none, none, -1)]`. Negative bounds count from the end; bounds
+/// beyond the dimension are clamped. Using a step of 0 throws ShapeError.
 struct SHARDARRAY_API slice : Index {
   struct Bound {
     template <std::integral I> Bound(I i) : value(to_int64(i)) {}
@@ -77,15 +77,16 @@ struct SHARDARRAY_API slice : Index {
     step = by;
   }
 };
-/// A new dimension of size 1, and "all dimensions between", which may stand once. The whole dimension is `all` (ops.h).
+/// Inserts a dimension of size 1; stands for all dimensions in between (at most once per subscript). For one full dimension: `all`
+/// (ops.h).
 inline constexpr struct newaxis_t {
   operator Index() const { return Index(Index::Kind::newaxis); }
 } newaxis{};
 inline constexpr struct ellipsis_t {
   operator Index() const { return Index(Index::Kind::ellipsis); }
 } ellipsis{};
-using Indices = std::vector<Index>;  ///< one for each dimension from the first; missing ones are whole
-/// What stands in a subscript, and its line: an Index, what is one (an integer, a slice, an array), or a list of them.
+using Indices = std::vector<Index>;  ///< one per dimension, from the first; missing ones select everything
+/// The contents of a subscript with the caller's line: an Index, anything that converts to one (integer, slice, array), or a list.
 struct SHARDARRAY_API Subscript {
   template <std::convertible_to<Index> I>
   Subscript(const I& i, Where w = Where::here()) : indices{i}, where(w) {}
@@ -95,37 +96,36 @@ struct SHARDARRAY_API Subscript {
   Where where;
 };
 
-/// What an index that lies outside means: nothing (what is read there is NaN or a given value, an update is dropped), the nearest
-/// element, or the one that is a multiple of the size away.
+/// How an out-of-range index is treated: fill reads NaN or a given value and drops updates, clip takes the nearest element, wrap takes
+/// the index modulo the size.
 // g++ 12 takes scoped enumerators for shadows of globals of the same name.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
 enum class TakeMode : std::uint8_t { fill, clip, wrap, drop = fill };
 #pragma GCC diagnostic pop
-/// Options of an indexed part that arrays choose.
+/// Options for parts indexed by arrays.
 struct IndexOptions {
-  std::optional<TakeMode> mode = std::nullopt;  ///< clip where elements are read, drop where they are updated
-  std::optional<double> fill_value = std::nullopt;  ///< what is read outside with fill; as take()
+  std::optional<TakeMode> mode = std::nullopt;      ///< default: clip for reads, drop for updates
+  std::optional<double> fill_value = std::nullopt;  ///< value read out of range under fill; as in take()
 };
 
 class IndexedArray;
 
-/// A handle to a value: cheap to copy, immutable, lazy. It is recorded (computed when read), materialised (pieces on
-/// devices), absent (`Array()`; every use but has_value() and is_deleted() throws Error), or given away (donated: every later use
-/// but its type throws DonationError that names the donor).
+/// A handle to a value: cheap to copy, immutable, lazy. It is either recorded (computed when read), materialised (shards on devices),
+/// absent (`Array()`; everything but has_value() and is_deleted() throws Error), or donated (everything but its type throws DonationError
+/// naming the function that took it).
 ///
-/// Sizes are not negative, and the bytes of one value are fewer than 2^62: ShapeError where it would be recorded, in the name
-/// of the function. A value that no memory holds may still be recorded; OutOfMemory comes when it has to be stored. A part of
-/// it is read without storing the whole in jit, and where the whole has no handle any more:
-/// `x = broadcast_to(1, {n}); x = x[0]; x.item<int>()`.
+/// Sizes are non-negative and a value has fewer than 2^62 bytes; otherwise the function that would record it throws ShapeError. A value
+/// too large for any memory may still be recorded; OutOfMemory is thrown once it has to be stored. Part of it can be read without storing
+/// all of it, in jit or when no handle to the full value is left: `x = broadcast_to(1, {n}); x = x[0]; x.item<int>()`.
 class SHARDARRAY_API ShardedArray {
  public:
-  /// Absent: `has_value()` is false.
+  /// An absent array: `has_value()` is false.
   ShardedArray() = default;
-  /// A scalar literal. Numbers are weak: `x * 2.0` keeps the dtype of `x`; alone they are float32 and the first of int32,
-  /// int64 and uint64 that holds the number, or complex64: `x * std::complex(0.0, 1.0)`. bool is bool. A whole number that is not among the values of the dtype that
-  /// it takes is a DTypeError, in arithmetic, comparisons and creation: `array({1, 2}) == 4294967297` (NumPy's rule; JAX
-  /// throws beyond 32 bits and wraps shorter ones). Floating dtypes take every number, rounded.
+  /// A scalar literal. Numbers are weakly typed: `x * 2.0` keeps the dtype of `x`; on their own they are float32, the first of int32,
+  /// int64 and uint64 that holds the number, or complex64: `x * std::complex(0.0, 1.0)`. A bool is bool. In arithmetic, comparisons and
+  /// creation, an integer that the resulting dtype cannot represent throws DTypeError: `array({1, 2}) == 4294967297` (NumPy's rule; JAX
+  /// throws beyond 32 bits and wraps narrower types). Floating dtypes accept every number, rounded.
   template <Element T> ShardedArray(T value, Where w = Where::here()) {
     if constexpr (ComplexElement<T>) *this = literal_complex({value.real(), value.imag()}, w);
     else if constexpr (std::same_as<T, bool>) *this = literal(value ? 1.0 : 0.0, DType::bool_, false, w);
@@ -153,47 +153,47 @@ class SHARDARRAY_API ShardedArray {
   ~ShardedArray() {
     if (node_) drop();
   }
-  /// Exchanges the handles.
+  /// Swaps the two handles.
   void swap(ShardedArray& o) noexcept {
     std::swap(node_, o.node_);
     std::swap(index_, o.index_);
   }
 
-  // ---- type (evaluates nothing)
-  /// Its dimensions; () for a scalar. The element type. Their number is ndim(), that of the elements size().
+  // ---- type (never evaluates)
+  /// The dimension sizes, () for a scalar; the element type. ndim() is the number of dimensions, size() the number of elements.
   [[nodiscard]] const Shape& shape(Where w = Where::here()) const;
   [[nodiscard]] DType dtype(Where w = Where::here()) const;
-  /// Made of literals only, or of integers and a literal of floats: takes the other operand's dtype within its kind.
+  /// Made only of literals, or of integers and a float literal: adopts the other operand's dtype within its kind.
   [[nodiscard]] bool weak_type(Where w = Where::here()) const;
   [[nodiscard]] int ndim(Where w = Where::here()) const { return static_cast<int>(shape(w).size()); }
   [[nodiscard]] std::int64_t size(Where w = Where::here()) const;
-  /// Bytes of the whole value, replicas not counted.
+  /// Bytes of the full value, replicas not counted.
   [[nodiscard]] std::int64_t nbytes(Where w = Where::here()) const;
   /// False for `Array()`.
   [[nodiscard]] bool has_value() const { return node_ != nullptr; }
-  /// Was donated (to whom, the message of any use says).
+  /// True if the array was donated; using it throws an error that says to whom.
   [[nodiscard]] bool is_deleted() const;
-  /// `f32[16@data,8]`; evaluates nothing: of a recorded array the sharding is known, and printed, where the array was given one
-  /// (filter_shard, device_put), also where it was only renamed or computed elementwise from such and from numbers.
+  /// `f32[16@data,8]`. Never evaluates: for a recorded array the sharding is known, and printed, if it was set by filter_shard or
+  /// device_put, or if the array is a reinterpretation or elementwise function of such arrays and numbers.
   [[nodiscard]] std::string type_string(Where w = Where::here()) const;
 
   // ---- placement (evaluates; throws TraceError inside a trace)
-  /// As it was written or, of a result, as the compiler has spelt it.
+  /// The sharding as written or, for a result, as the compiler spelled it.
   [[nodiscard]] Sharding sharding(Where w = Where::here()) const;
-  /// Placed by the user, or computed from such: its devices are not changed silently.
+  /// True if placed by the user, or computed from arrays that were: its devices are never changed silently.
   [[nodiscard]] bool committed(Where w = Where::here()) const;
-  /// Those of sharding(), by id; whether each of them holds the whole value.
+  /// The devices of sharding(), by id; whether each of them holds the full value.
   [[nodiscard]] std::vector<Device> devices(Where w = Where::here()) const;
   [[nodiscard]] bool is_fully_replicated(Where w = Where::here()) const;
-  /// Every piece of this process, in device-assignment order; nothing is copied.
+  /// All shards of this process, in device-assignment order, without a copy.
   [[nodiscard]] std::vector<Shard> addressable_shards(Where w = Where::here()) const;
-  /// The i-th piece as an array on its device (of a replicated array: the first one). Throws ShapeError unless i is from 0 to the
-  /// number of pieces - 1.
+  /// The i-th shard as an array on its device (for a replicated array: the first replica). Throws ShapeError unless 0 <= i < number of
+  /// shards.
   [[nodiscard]] ShardedArray addressable_data(int i, Where w = Where::here()) const;
 
   // ---- reading (evaluates and waits; throws TraceError inside a trace)
-  /// The one element. Throws ShapeError unless size() is 1, DTypeError when T cannot hold every value of the dtype exactly:
-  /// int32 is read as std::int64_t or double, not as float, a float as no integer, complex numbers as no real one, bool as anything.
+  /// The single element. Throws ShapeError unless size() is 1, DTypeError if T cannot represent every value of the dtype: an int32 can be
+  /// read as std::int64_t or double but not as float, a float not as an integer, a complex number not as a real one, a bool as anything.
   template <Element T> [[nodiscard]] T item(Where w = Where::here()) const {
     T v{};
     read(&v, dtype_of<T>(), 1, "item", w);
@@ -203,8 +203,8 @@ class SHARDARRAY_API ShardedArray {
     static_assert(!std::same_as<T, void>, "item: name the type that is read: x.item<float>()");
     return {};
   }
-  /// All elements, row-major, converted to T as astype() does it, but of complex numbers no imaginary part is dropped: that throws
-  /// DTypeError. Throws OutOfMemory when the process has no place for them.
+  /// All elements in row-major order, converted to T as by astype(), except that reading complex numbers as real ones throws DTypeError.
+  /// Throws OutOfMemory if the process cannot hold them.
   template <Element T> [[nodiscard]] std::vector<T> to_vector(Where w = Where::here()) const {
     const Site site(w, "to_vector");
     const auto n = static_cast<std::size_t>(size());
@@ -224,12 +224,12 @@ class SHARDARRAY_API ShardedArray {
     static_assert(!std::same_as<T, void>, "to_vector: name the type that is read: x.to_vector<float>()");
     return {};
   }
-  /// Computes the value and waits for it. Throws as eval(), and what the work failed with.
+  /// Computes the value and waits for it. Throws what eval() throws, and any failure of the computation.
   const ShardedArray& block_until_ready(Where w = Where::here()) const;
-  /// Reads a size-1 array as a condition: not zero. Throws ShapeError for another size.
+  /// Reads a size-1 array as a condition: true if non-zero. Throws ShapeError for any other size.
   explicit operator bool() const { return item_bool(); }
 
-  // ---- shorthands of the functions in math.h and ops.h: x.f(...) is f(x, ...), of which the docs stand there
+  // ---- shorthands for the functions of math.h and ops.h, documented there: x.f(...) is f(x, ...)
   [[nodiscard]] ShardedArray astype(DType t, Where w = Where::here()) const;
   [[nodiscard]] ShardedArray reshape(const Shape& s, Where w = Where::here()) const;
   template <std::integral... I> [[nodiscard]] ShardedArray reshape(detail::Size first, I... sizes) const {
@@ -315,15 +315,15 @@ class SHARDARRAY_API ShardedArray {
                                  Where w = Where::here()) const {
     return all(detail::over(axes, o), w);
   }
-  /// numpy's subscripts: `x[1]`, `x[{0, slice(2, 5), newaxis}]`, `x[rows]`, `x[{all, i, j}]`, `x[mask]`. Arrays of integers are
-  /// broadcast to one shape, whose dimensions stand where those of the arrays stood, or first where something stands between them
-  /// (an integer beside an array counts as an array). Negative ones count from the end, others outside are the nearest (to which their derivative belongs; in JAX it is dropped). A mask, as
-  /// long as the dimensions that it stands for, chooses what is true: its values are read, which cannot be while they are traced. Throws ShapeError for
-  /// an integer out of range, more parts than dimensions, a second ellipsis, a step of 0, arrays that cannot be broadcast, masks of
-  /// another shape, DTypeError for arrays of other dtypes, TraceError for a mask inside a trace: where() and nonzero() with a size
-  /// do without its values.
+  /// NumPy indexing: `x[1]`, `x[{0, slice(2, 5), newaxis}]`, `x[rows]`, `x[{all, i, j}]`, `x[mask]`. Integer arrays are broadcast to one
+  /// shape, whose dimensions replace theirs, or come first if the arrays are separated by another entry (an integer beside an array
+  /// counts as an array). Negative indices count from the end; others out of range are clamped to the nearest element, which also
+  /// receives the derivative (JAX drops it). A mask covers its own number of dimensions and selects where it is true; its values are
+  /// read, so it cannot be traced. Throws ShapeError for an integer out of range, more entries than dimensions, a second ellipsis, a step
+  /// of 0, arrays that do not broadcast, or a mask of another shape; DTypeError for arrays of other dtypes; TraceError for a mask inside
+  /// a trace (use where(), or nonzero() with a size).
   [[nodiscard]] ShardedArray operator[](const Subscript& s) const;
-  /// Functional updates: `x.at({0, slice(2, 5)}).set(v)`. The subscript is checked where the update is recorded.
+  /// Functional updates: `x.at({0, slice(2, 5)}).set(v)`. The subscript is checked when the update is recorded.
   [[nodiscard]] IndexedArray at(Subscript s) const;
 
   template <std::size_t I> [[nodiscard]] ShardedArray get() const {
@@ -334,8 +334,8 @@ class SHARDARRAY_API ShardedArray {
     return *this;
   }
 
-  // ---- below the public surface
-  /// Takes over one count of `node`.
+  // ---- not part of the public interface
+  /// Takes ownership of one reference to `node`.
   ShardedArray(Node* node, std::uint32_t index) : node_(node), index_(index) {}
   [[nodiscard]] Node* node() const { return node_; }
   [[nodiscard]] std::uint32_t index() const { return index_; }
@@ -355,22 +355,22 @@ class SHARDARRAY_API ShardedArray {
   std::uint32_t index_ = 0;
 };
 
-/// One piece of an array, see addressable_shards().
+/// One shard of an array, see addressable_shards().
 struct SHARDARRAY_API Shard {
-  Device device;     ///< that holds it
-  ShardIndex index;  ///< which part of the whole it is
+  Device device;     ///< the device that holds it
+  ShardIndex index;  ///< which part of the global value it is
   int replica_id =
-      0;  ///< 0 for the first device that holds this part, of a sum (P(unreduced(...))) this summand of it
-  ShardedArray data;  ///< a read-only view on its device
+      0;  ///< 0 for the first device with this part; for unreduced values (P(unreduced(...))), with this term of the sum
+  ShardedArray data;  ///< a read-only view on that device
 };
 
-/// `x.at(idx)`: get, or a copy of `x`, of its shape and dtype, with the indexed part set to v, or to part + v, part * v, the
-/// smaller or the larger of both. v takes the dtype of x as astype does it, and is broadcast to the part's shape. An element that
-/// arrays choose several times is combined with what its values are together, combined in their order; set keeps the last. A mask
-/// alone, with one value for every element that it chooses, is not read: `x.at(x > 0).set(1)`. The derivative of mul by arrays compares
-/// every row with every update. Throws
-/// ShapeError where v cannot be broadcast, and as a subscript does, DTypeError for a whole number that is no value of the dtype, and for
-/// floats in integers or bools, whose fractions would be lost: `arange(4).at(0).set(2.7)`. Equal extrema share the derivative.
+/// `x.at(idx)`: get() returns the indexed part; the others return a copy of `x`, with its shape and dtype, whose indexed part becomes v,
+/// part + v, part * v, or the elementwise minimum or maximum of both. v is cast to the dtype of x as by astype and broadcast to the
+/// part's shape. If index arrays select an element repeatedly, all its values are combined, in their order; set keeps the last. A lone
+/// mask with one value for every selected element is not read: `x.at(x > 0).set(1)`. Ties in min and max share the derivative. The
+/// derivative of mul by index arrays compares every row with every update. Throws what the subscript throws; ShapeError if v cannot be
+/// broadcast; DTypeError for an integer that the dtype cannot represent, and for floats into integers or bools, which would lose their
+/// fractions: `arange(4).at(0).set(2.7)`.
 class SHARDARRAY_API IndexedArray {
  public:
   IndexedArray(ShardedArray x, Subscript s) : x_(std::move(x)), index_(std::move(s)) {}
@@ -395,8 +395,8 @@ class SHARDARRAY_API IndexedArray {
                                  Where w = Where::here()) const;
   [[nodiscard]] ShardedArray mul(const ShardedArray& v, const IndexOptions& o = {},
                                  Where w = Where::here()) const;
-  /// x / y and x to the power y, where y is 1 but for the part, which is v: of an element that arrays choose several times the product
-  /// of its values, as in JAX. Of the dtypes that divide and power have of these two: integers are divided as float32.
+  /// x / y and x to the power y, where y is v in the indexed part and 1 elsewhere; repeated elements use the product of their values, as
+  /// in JAX. The dtype is that of divide and power: integers are divided as float32.
   [[nodiscard]] ShardedArray divide(const ShardedArray& v, const IndexOptions& o = {},
                                     Where w = Where::here()) const;
   [[nodiscard]] ShardedArray power(const ShardedArray& v, const IndexOptions& o = {},
@@ -418,11 +418,11 @@ class SHARDARRAY_API IndexedArray {
 
 /// Prints to_string(x).
 SHARDARRAY_API std::ostream& operator<<(std::ostream& os, const ShardedArray& x);
-/// numpy's text of the values, a line for each row in brackets (evaluates; TraceError inside a trace). Of more than 1000 elements
-/// the first and last three of a dimension. Of an absent array `none`.
+/// The values as NumPy prints them, one bracketed row per line (evaluates; TraceError inside a trace). Above 1000 elements, only the
+/// first and last three of each dimension are shown. An absent array prints as `none`.
 [[nodiscard]] SHARDARRAY_API std::string to_string(const ShardedArray& x, Where w = Where::here());
 
-/// An operand of an operator: an array or a number, and the line it stands on.
+/// An operand of an operator: an array or a number, with the caller's line.
 struct SHARDARRAY_API Operand {
   Operand(const ShardedArray& x, Where w = Where::here()) : array(x), where(w) {}
   template <Element T> Operand(T x, Where w = Where::here()) : where(w) {
@@ -432,15 +432,15 @@ struct SHARDARRAY_API Operand {
     else if constexpr (std::is_unsigned_v<T> && sizeof(T) == 8) number = std::uint64_t{x};
     else number = static_cast<std::int64_t>(x);
   }
-  /// The array, or the number as a literal.
+  /// The array, or the number as a literal array.
   [[nodiscard]] ShardedArray value() const;
-  ShardedArray array;  ///< absent for a number, which stands in `number` as the widest of its kind
+  ShardedArray array;  ///< absent for a number, which is stored in `number` as the widest type of its kind
   std::variant<std::monostate, bool, double, std::int64_t, std::uint64_t, std::complex<double>> number;
   Where where;
 };
-/// Operators are the functions of math.h: add, subtract, multiply, divide, remainder, negative, bitwise_not (~), logical_not (!),
-/// bitwise_and, bitwise_or, bitwise_xor, left_shift, right_shift, and the comparisons, which give bool arrays. They broadcast,
-/// promote and throw as those do, in their names; a number is a literal. There are no && and ||: use & and | of bools.
+/// The operators are the functions of math.h: add, subtract, multiply, divide, remainder, negative, bitwise_not (~), logical_not (!),
+/// bitwise_and, bitwise_or, bitwise_xor, left_shift, right_shift, and the comparisons, which return bool arrays. They broadcast, promote
+/// and throw as those do, under their names; numbers are literals. There is no && or ||: use & and | on bools.
 [[nodiscard]] SHARDARRAY_API ShardedArray operator+(const Operand& a, const Operand& b);
 [[nodiscard]] SHARDARRAY_API ShardedArray operator-(const Operand& a, const Operand& b);
 [[nodiscard]] SHARDARRAY_API ShardedArray operator*(const Operand& a, const Operand& b);
@@ -448,7 +448,7 @@ struct SHARDARRAY_API Operand {
 [[nodiscard]] SHARDARRAY_API ShardedArray operator%(const Operand& a, const Operand& b);
 [[nodiscard]] SHARDARRAY_API ShardedArray operator-(const Operand& a);
 [[nodiscard]] SHARDARRAY_API ShardedArray operator~(const Operand& a);
-/// Not an Operand: that would be as good a match as the built-in ! of the condition.
+/// Takes no Operand: that would match as well as the built-in ! on the condition.
 [[nodiscard]] SHARDARRAY_API ShardedArray operator!(const ShardedArray& a);
 [[nodiscard]] SHARDARRAY_API ShardedArray operator&(const Operand& a, const Operand& b);
 [[nodiscard]] SHARDARRAY_API ShardedArray operator|(const Operand& a, const Operand& b);
@@ -462,7 +462,7 @@ struct SHARDARRAY_API Operand {
 [[nodiscard]] SHARDARRAY_API ShardedArray operator>(const Operand& a, const Operand& b);
 [[nodiscard]] SHARDARRAY_API ShardedArray operator>=(const Operand& a, const Operand& b);
 
-/// `x += 1` is `x = x + 1`: another array has the name then.
+/// `x += 1` is `x = x + 1`: the name then refers to a new array.
 inline ShardedArray& operator+=(ShardedArray& a, const Operand& b) { return a = Operand(a, b.where) + b; }
 inline ShardedArray& operator-=(ShardedArray& a, const Operand& b) { return a = Operand(a, b.where) - b; }
 inline ShardedArray& operator*=(ShardedArray& a, const Operand& b) { return a = Operand(a, b.where) * b; }
@@ -489,7 +489,7 @@ template <std::same_as<ShardedArray> A, class B> void operator/=(A&&, const B&) 
 }  // namespace shardarray
 
 /// @cond
-// `auto [a, b] = random::split(key)`: not what a Python program means. Without this the compiler speaks of private members.
+// `auto [a, b] = random::split(key)` is not what a Python program means. Without this, compilers complain about private members.
 template <> struct std::tuple_size<shardarray::ShardedArray> : std::integral_constant<std::size_t, 2> {};
 template <std::size_t I> struct std::tuple_element<I, shardarray::ShardedArray> {
   using type = shardarray::ShardedArray;

@@ -1,4 +1,4 @@
-// Trees put somewhere: filter_shard, device_put; trees computed: eval; models updated: apply_updates.
+// Placing trees: filter_shard, device_put; evaluating them: eval; updating models: apply_updates.
 #pragma once
 #include <map>
 #include <set>
@@ -22,8 +22,8 @@ using PlaceRef = FunctionRef<Array(const Array&, const Sharding&, const Path&)>;
 [[noreturn]] SHARDARRAY_API void throw_sharding_tree(std::size_t wanted, std::size_t given, const Path& path,
                                                      const char* function);
 
-/// Puts every array of `t` where the prefix tree `s` says: one place for a whole subtree, or a tuple, vector or struct with an
-/// entry for each part; numbers and texts behind the last array need none. `none` leaves a subtree alone.
+/// Places every array of `t` as the prefix tree `s` says: one place for a whole subtree, or a tuple, vector or struct with an entry for
+/// each part; numbers and strings after the last array need none. `none` leaves a subtree alone.
 template <class T, class S>
 void place(T& t, const S& s, const Path& path, PlaceRef put, const char* function);
 
@@ -115,7 +115,7 @@ template <class T, class S> struct PlacesVerdict {
 };
 
 [[noreturn]] SHARDARRAY_API void throw_no_array_at(const std::string& path, const char* function);
-/// Puts the arrays of `t` with these paths where they say.
+/// Places the arrays of `t` at these paths.
 template <class T>
 void place_named(T& t, const std::map<std::string, Sharding>& to, PlaceRef put, const char* function) {
   std::set<std::string> found;
@@ -131,7 +131,7 @@ void place_named(T& t, const std::map<std::string, Sharding>& to, PlaceRef put, 
 }
 
 using PutLeaf = Array (*)(const Array&, const Sharding&, const std::string& path, Where);
-/// The tree with each array where `to` says it: a tree of places, or a map of them by paths.
+/// The tree with each array placed by `to`: a tree of places, or a map from paths to places.
 template <class T, class S> T put_tree(T tree, const S& to, PutLeaf leaf, const char* function, Where w) {
   const Site site(w, function);
   const auto put = [&](const Array& a, const Sharding& s, const Path& p) { return leaf(a, s, p.text(), w); };
@@ -160,17 +160,17 @@ struct eval_fn {
 
 }  // namespace detail
 
-/// Inside jit: every array of the tree must have this sharding there; where nobody reads it so, nothing moves. Outside: the tree placed
-/// so (nothing is evaluated). `to` is a Device, a sharding, or a tree of them: `std::tuple(sharding, none)` for a tuple of two.
-/// Statics pass. A gradient comes back to the devices of an array that was bound to others (committed, or on several); of one that was
-/// bound to none it stays where the value went. Shapes, dtypes and values stay; absent arrays stay absent. Throws ShardingError with
-/// the path of an array whose rank does not fit, DeviceError for a device that does not exist, TreeError for a list of places of another
-/// length than the tree's.
+/// Inside jit, constrains the sharding of every array of the tree; nothing moves unless a consumer reads it so. Outside, returns the tree
+/// so placed (without evaluating). `to` is a Device, a sharding, or a tree of them: `std::tuple(sharding, none)` for a tuple of two.
+/// Statics pass through; shapes, dtypes and values are kept; absent arrays stay absent. If an array was bound to other devices
+/// (committed, or on several), its gradient returns to those; otherwise it stays where the value went. Throws ShardingError, with the
+/// path, for an array whose rank does not fit, DeviceError for a device that does not exist, TreeError for a list of places whose length
+/// differs from the tree's.
 template <class T, class S> [[nodiscard]] T filter_shard(T tree, const S& to, Where w = Where::here()) {
   return detail::put_tree(std::move(tree), to, core::shard_leaf, "filter_shard", w);
 }
-/// The same of the arrays with these paths, as tree_paths() has them (`layers[1].weight`); others stay. Throws TreeError for a path
-/// at which the tree has no array.
+/// The same for the arrays at these paths, as given by tree_paths() (`layers[1].weight`); others are unchanged. Throws TreeError for a
+/// path where the tree has no array.
 template <class T>
 [[nodiscard]] T filter_shard(T tree, const std::map<std::string, Sharding>& to, Where w = Where::here()) {
   return detail::put_tree(std::move(tree), to, core::shard_leaf, "filter_shard", w);
@@ -183,21 +183,21 @@ template <class T, class S>
 template <class T, class S> [[nodiscard]] T reshard(T tree, const S& to, Where w = Where::here()) {
   return detail::put_tree(std::move(tree), to, core::shard_leaf, "reshard", w);
 }
-/// The tree committed to a Device, a sharding, or a tree of them; evaluates. Inside jit and an open gradient as filter_shard().
+/// Commits the tree to a Device, a sharding, or a tree of them; evaluates. Inside jit and an open gradient, the same as filter_shard().
 /// Gradients and errors: as filter_shard().
 template <class T, class S> [[nodiscard]] T device_put(T tree, const S& to, Where w = Where::here()) {
   return detail::put_tree(std::move(tree), to, core::device_put_leaf, "device_put", w);
 }
-/// The same of the arrays with these paths, as filter_shard() takes them.
+/// The same for the arrays at these paths, as in filter_shard().
 template <class T>
 [[nodiscard]] T device_put(T tree, const std::map<std::string, Sharding>& to, Where w = Where::here()) {
   return detail::put_tree(std::move(tree), to, core::device_put_leaf, "device_put", w);
 }
 
-/// `eval(a, model)`: computes all arrays of the trees together, in one program; does not wait for the values. Throws TraceError inside a trace, and
-/// what computing throws (OutOfMemory, DeviceError, ShardingError of policy strict).
+/// `eval(a, model)` computes all arrays of the trees together, in one program, without waiting for the values. Throws TraceError inside a
+/// trace, and what the computation throws (OutOfMemory, DeviceError, ShardingError of policy strict).
 inline constexpr detail::PlacedFunction<detail::eval_fn> eval{};
-/// eval(), then waits for the values. Returns the tree. Throws what eval() throws, and what the work failed with.
+/// eval(), then waits for the values. Returns the tree. Throws what eval() throws, and any failure of the computation.
 template <class T> const T& block_until_ready(const T& tree, Where w = Where::here()) {
   const Site site(w, "block_until_ready");
   eval(tree);
@@ -208,9 +208,9 @@ template <class T> const T& block_until_ready(const T& tree, Where w = Where::he
   return tree;
 }
 
-/// model + updates, leaf by leaf; a leaf without an update stays as it is, an update without a leaf counts for nothing.
-/// An update is broadcast to its leaf; dtypes are promoted as add does. Throws TreeError where sizes or keys differ, ShapeError
-/// with the path of a leaf whose shape the update would change.
+/// Returns model + updates, leaf by leaf; a leaf without an update is unchanged, an update without a leaf is ignored. Updates are
+/// broadcast to their leaves; dtypes are promoted as by add. Throws TreeError if sizes or keys differ, ShapeError, with the path, if an
+/// update would change the shape of its leaf.
 template <Tree T>
 [[nodiscard]] T apply_updates(T model, const std::type_identity_t<T>& updates, Where w = Where::here()) {
   const Site site(w, "apply_updates");

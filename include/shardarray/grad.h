@@ -1,5 +1,5 @@
-// Derivatives: grad, value_and_grad, jvp, vjp. The function runs as it stands, on its arguments under new names, so values
-// can be read inside; what it recorded is derived afterwards, that of threads which it waits for too.
+// Derivatives: grad, value_and_grad, jvp, vjp. The function runs unchanged on renamed copies of its arguments, so it can read values;
+// what it recorded, also in threads that it waits for, is differentiated afterwards.
 #pragma once
 #include <algorithm>
 
@@ -12,7 +12,7 @@ namespace shardarray {
 
 namespace detail {
 
-/// N positions of arguments. The number is part of the type, as the result's type depends on it.
+/// N argument positions. N is part of the type, since the result's type depends on it.
 template <std::size_t N> struct Argnums;
 template <> struct Argnums<1> {
   Argnums(int a) : at{a} {}
@@ -29,17 +29,17 @@ template <> struct Argnums<3> {
 
 }  // namespace detail
 
-/// `{.argnums = {0, 2}, .has_aux = true}`. One position gives that argument's gradient, several a tuple.
-/// has_aux: the function returns (loss, anything), as std::pair or std::tuple.
+/// `{.argnums = {0, 2}, .has_aux = true}`. One position gives that argument's gradient, several a tuple. has_aux: the function returns
+/// (loss, anything), as std::pair or std::tuple.
 template <std::size_t N> struct GradOptions {
-  detail::Argnums<N> argnums;  ///< from 0, one to three; negative ones do not count from the end
+  detail::Argnums<N> argnums;  ///< one to three, from 0; negative positions do not count from the end
   bool has_aux = false;
 };
 template <> struct GradOptions<1> {
   detail::Argnums<1> argnums = 0;
   bool has_aux = false;
 };
-/// Where positions stand at compile time: `grad<1>(f, {.has_aux = true})`.
+/// For positions given at compile time: `grad<1>(f, {.has_aux = true})`.
 struct AuxOptions {
   bool has_aux = false;
 };
@@ -241,21 +241,21 @@ class Gradient : public PlacedCall<Gradient<F, WithValue, AuxAllowed, Slot...>> 
 
 }  // namespace detail
 
-/// The gradient of a scalar loss with respect to every floating-point array of the first argument, as a tree like that argument,
-/// each of its array's shape and dtype; absent at all other places (integers, bool); zeros where the loss does not depend on it.
-/// A floating number is taken for an Array: `grad(f)(2.0)`. Throws ShapeError unless the loss is a scalar, DTypeError unless it
-/// is floating, Error for an operation without derivative (pmax, pmin; by name and line).
+/// The gradient of a scalar loss with respect to every floating-point array of the first argument, as a tree like that argument: each
+/// gradient has its array's shape and dtype, zero if the loss does not depend on it; all other leaves (integers, bool) are absent. A
+/// floating-point number is treated as an Array: `grad(f)(2.0)`. Throws ShapeError unless the loss is a scalar, DTypeError unless it is
+/// floating, Error for an operation without a derivative (pmax, pmin; by name and line).
 template <class F> [[nodiscard]] auto grad(F f) {
   return detail::Gradient<F, false, false, 0>(std::move(f), {0}, false);
 }
-/// (loss, gradient). With has_aux: ((loss, aux), gradient), and grad() gives (gradient, aux). Throws as grad.
+/// Returns (loss, gradient). With has_aux, ((loss, aux), gradient); grad() then returns (gradient, aux). Throws as grad.
 template <class F> [[nodiscard]] auto value_and_grad(F f) {
   return detail::Gradient<F, true, false, 0>(std::move(f), {0}, false);
 }
 
-/// With respect to other arguments. The types of the results are those of the first arguments: where argument types differ, name
-/// the positions at compile time: `grad<1>(f)`, `grad<0, 2>(f, {.has_aux = true})`. Throws as grad, and TreeError for a position
-/// beyond the arguments, one that stands twice, an argument of another type, and where has_aux is not what the function does.
+/// Differentiates with respect to other arguments. The result types are those of the first arguments: if argument types differ, give the
+/// positions at compile time: `grad<1>(f)`, `grad<0, 2>(f, {.has_aux = true})`. Throws as grad, and TreeError for a position beyond the
+/// arguments or repeated, an argument of another type, and if has_aux does not match what the function returns.
 template <class F> [[nodiscard]] auto grad(F f, GradOptions<1> o) {
   return detail::Gradient<F, false, true, 0>(std::move(f), o.argnums.at, o.has_aux);
 }
@@ -333,13 +333,13 @@ template <class F, class... A> struct LiftedList<F, std::tuple<A...>> {
 /// The arguments that `primals` stand for, as lift() gives them on.
 template <class F, class P>
 using lifted_list = typename LiftedList<F, decltype(argument_list(std::declval<const P&>()))>::type;
-/// Are both trees of one type, which F can be called with?
+/// Whether both trees have one type, which F can be called with.
 template <class F, class P, class T, class... More>
 using JvpCheck = Judged<TreeVerdict<P>, TreeVerdict<T>, TangentsVerdict<P, T>,
                         LiftedVerdict<F, lifted_list<F, P>>, More...>;
 
-/// The linear map from a cotangent of the result to those of the arguments. A value: it may be copied, called and destroyed
-/// on any thread, and nothing else depends on whether it lives.
+/// The linear map from a cotangent of the result to those of the arguments. A plain value: it may be copied, called and destroyed on any
+/// thread, and nothing else depends on its lifetime.
 template <class R, class... A> class Pullback {
  public:
   template <class F> Pullback(const F& f, std::tuple<A...> args) {
@@ -350,8 +350,8 @@ template <class R, class... A> class Pullback {
   }
   /// What the function returned.
   const R& value() const { return *value_; }
-  /// One tree per argument. Absent cotangents are zero. Throws ShapeError or DTypeError for a cotangent that has not the shape and
-  /// dtype of its result, TreeError for another structure.
+  /// One tree per argument. Absent cotangents are zero. Throws ShapeError or DTypeError for a cotangent without the shape or dtype of its
+  /// result, TreeError for another structure.
   [[nodiscard]] std::tuple<A...> operator()(const R& cotangent, Where w = Where::here()) const {
     const UserSite user(w);
     Structure s = structure(*value_, false);
@@ -382,9 +382,9 @@ struct vjp_fn {
 
 }  // namespace detail
 
-/// (f(primals...), the derivative in the direction of the tangents). `primals` and `tangents` are one argument each, or
-/// std::tuples of them. A tangent has the shape and dtype of its primal; an absent one is zero, and those of integers are absent.
-/// Throws ShapeError or DTypeError with the path of a tangent that does not fit.
+/// Returns (f(primals...), the derivative in the direction of the tangents). `primals` and `tangents` are one argument each, or
+/// std::tuples of several. A tangent has the shape and dtype of its primal; an absent one is zero, and integers have absent ones. Throws
+/// ShapeError or DTypeError, with its path, for a tangent that does not fit.
 template <class F, class P, class T>
 [[nodiscard]] auto jvp(const F& f, const P& primals, const T& tangents, Where w = Where::here()) {
   const detail::UserSite user(w);
@@ -396,12 +396,12 @@ template <class F, class P, class T>
   else return detail::Failed();
 }
 
-/// `vjp(f, primals...)`: (f(primals...), pullback). `pullback(cotangent)` gives a std::tuple with one tree per argument, absent where an array is not
-/// floating. f runs once, however often the pullback is called.
+/// `vjp(f, primals...)` returns (f(primals...), pullback). `pullback(cotangent)` returns a std::tuple with one tree per argument, absent
+/// where an array is not floating. f runs once, however often the pullback is called.
 inline constexpr detail::PlacedFunction<detail::vjp_fn> vjp{};
 
 [[nodiscard]] SHARDARRAY_API Array stop_gradient(const Array& x, Where w);  // math.h
-/// The tree with every array as a constant for derivatives.
+/// The tree with every array treated as a constant by derivatives.
 template <Tree T>
 requires(!std::convertible_to<T, Array>) [[nodiscard]] T
     stop_gradient(const T& tree, Where w = Where::here()) {

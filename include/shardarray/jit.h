@@ -1,8 +1,8 @@
-// jit: a function is traced once per kind of arguments, compiled, and launched as one program.
+// jit: traces a function once per kind of arguments, compiles it, and launches it as one program.
 #pragma once
 #include <algorithm>
 
-// In this order: compilers print the way on which a header with an error was included.
+// In this order: compilers print the include path of a header with an error.
 #include "shardarray/array.h"
 #include "shardarray/tree.h"
 #include "shardarray/tree_filter.h"
@@ -37,7 +37,7 @@ template <class T>
   walk(const_cast<T&>(tree), Path{nullptr, {}, static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(n)},
        leaf, value);
 }
-/// What only messages need: the paths of leaves and the statics.
+/// What only messages need: the paths of leaves, and the statics.
 template <class T>
 [[gnu::noinline, gnu::cold]] void describe(core::JitCall& call, const T& tree, std::size_t i, std::size_t n) {
   auto leaf = [&](Array& a, const Path& path) {
@@ -75,7 +75,7 @@ template <class R, class... T>
   set_slots(*result, core::Arrays(outputs.size()));  // the prototype keeps no recorded node alive
   return core::jit_finish(cache, call, open, outputs, std::move(result));
 }
-/// The arguments' program, traced if it is new.
+/// The program for these arguments, traced if it is new.
 template <class R, class... T>
 [[gnu::noinline]] std::shared_ptr<const core::JitEntry> lower(core::JitCache& cache, core::JitCall& call,
                                                               Body<R, T...> f,
@@ -101,10 +101,10 @@ template <class R, class... T>
 
 }  // namespace detail
 
-/// A function with its compiled programs. Copies share them; it may be called from several threads at once.
+/// A function with its compiled programs. Copies share them; may be called from several threads at once.
 template <class F> class Jitted : public detail::PlacedCall<Jitted<F>> {
  public:
-  /// Below the public surface: may it be called so, and what a call gives that may not.
+  /// Not part of the public interface: whether the call is valid, and what an invalid call returns.
   template <class... A>
   using Verdict = detail::AllGood<detail::TreeVerdict<detail::argument_t<A>>...,
                                   detail::FunctionVerdict<F, detail::argument_t<A>...>>;
@@ -112,15 +112,16 @@ template <class F> class Jitted : public detail::PlacedCall<Jitted<F>> {
   template <class... A> using Entry = detail::Entry<F, detail::argument_t<A>...>;
   Jitted(F f, std::shared_ptr<core::JitCache> cache) : f_(std::move(f)), cache_(std::move(cache)) {}
 
-  /// What `f(args...)` does, for the line `w` of that call. Arguments are trees: arrays are traced, everything else is part of the program.
-  /// Arguments that are moved in are donated: after the launch they are deleted (is_deleted()), and their memory is reused
-  /// where nothing else owns it; that more than 4 KB of a placed one are not is said on stderr, once for each call site, of what an option or a std::move of a variable gives away. A call that throws takes nothing, unless it throws when it has run: a callback's exception
-  /// leaves no results, and what was donated is gone.
+  /// Calls `f(args...)`, for the source line `w`. Arguments are trees: arrays are traced, everything else is part of the program.
+  /// Arguments that are moved in are donated: after the launch they are deleted (is_deleted()), and their memory is reused unless
+  /// something else owns it. If more than 4 KB of a placed array donated by an option or by std::move of a variable cannot be reused,
+  /// that is reported on stderr, once per call site. A call that throws donates nothing, unless it fails after running: if a callback
+  /// throws, there are no results and the donated arrays are gone.
   ///
-  /// Throws what the function throws while it is traced, TraceError where it reads a value or lets one escape, DonationError for an
-  /// array that was donated before, or is donated by option and passed twice, DeviceError for arguments that are bound to different
-  /// devices, ShardingError for in_shardings and out_shardings that do not fit, TreeError for static_args and donate_args that name
-  /// no argument or, static, one with arrays; OutOfMemory.
+  /// Throws whatever the function throws while it is traced; TraceError if it reads a value or lets one escape; DonationError for an
+  /// array donated before, or donated by option and passed twice; DeviceError for arguments committed to different devices; ShardingError
+  /// for in_shardings and out_shardings that do not fit; TreeError if static_args or donate_args name no argument, or static_args one
+  /// that has arrays; OutOfMemory.
   template <class... A> [[nodiscard]] auto call(Where w, A&&... args) const {
     if constexpr (detail::Judged<Verdict<A...>>::ok()) {
       return detail::call_program<detail::result_t<F, detail::argument_t<A>...>, detail::argument_t<A>...>(
@@ -128,7 +129,7 @@ template <class F> class Jitted : public detail::PlacedCall<Jitted<F>> {
           detail::argument(args)...);
     } else return detail::refused<F, detail::argument_t<A>...>();
   }
-  /// Fills `call` with the arguments and returns their program, traced if it is new. Runs nothing, takes nothing.
+  /// Fills `call` with the arguments and returns their program, traced if it is new. Runs and donates nothing.
   template <class... A>
   [[nodiscard]] std::shared_ptr<const core::JitEntry> lower(core::JitCall& call, Where w, A&&... args) const {
     return detail::lower<detail::result_t<F, detail::argument_t<A>...>, detail::argument_t<A>...>(
@@ -137,11 +138,11 @@ template <class F> class Jitted : public detail::PlacedCall<Jitted<F>> {
   }
   /// The function itself.
   [[nodiscard]] const F& function() const { return f_; }
-  /// As they were given.
+  /// The options passed to jit().
   [[nodiscard]] const JitOptions& options() const { return core::jit_options(*cache_); }
-  /// How often the function was traced.
+  /// The number of times the function was traced.
   [[nodiscard]] int traces() const { return core::jit_traces(*cache_); }
-  /// How many traces are kept, at most max_entries.
+  /// The number of traces kept, at most max_entries.
   [[nodiscard]] std::size_t cache_size() const { return core::jit_cache_size(*cache_); }
 
  private:
@@ -149,17 +150,16 @@ template <class F> class Jitted : public detail::PlacedCall<Jitted<F>> {
   std::shared_ptr<core::JitCache> cache_;
 };
 
-/// `jit(f)` behaves as `f` and runs as compiled programs: one per combination of leaf types, shardings, statics and
-/// donated leaves. Numbers and text are static: another value is another program; pass an Array where that must not be. Text
-/// may be a literal, a `const char*` or a string_view: the function gets a std::string.
+/// `jit(f)` behaves like `f` but runs as compiled programs: one per combination of leaf types, shardings, statics and donated leaves.
+/// Numbers and strings are static: another value is another program; pass an Array to avoid that. A string may be a literal, a
+/// `const char*` or a string_view: the function receives a std::string.
 ///
-/// An array that the function captures is kept as it was when the function was traced, and is a leaf of the program like an
-/// argument that is never donated: it keeps its placement, and where it is committed it decides, as arguments do, where the
-/// program runs and what its results are committed to. Throws DeviceError naming it when it is bound to other devices than an
-/// argument; device_put it beside them, or pass it as an argument. A function that captures a value of an enclosing trace or
-/// gradient is traced at every call.
+/// A captured array keeps the value it had when the function was traced. It is a leaf of the program like an argument that is never
+/// donated: it keeps its placement and, if committed, determines like an argument where the program runs and what its results are
+/// committed to. Throws DeviceError, naming the array, if it is committed to other devices than an argument: device_put it there, or pass
+/// it as an argument. A function that captures a value of an enclosing trace or gradient is traced at every call.
 ///
-/// A temporary is moved in: `f(make())` and `f(x)` are two programs.
+/// A temporary counts as moved in: `f(make())` and `f(x)` are two programs.
 template <class F> [[nodiscard]] Jitted<F> jit(F f) { return {std::move(f), core::make_jit_cache()}; }
 template <class F> [[nodiscard]] Jitted<F> jit(F f, JitOptions options) {
   return {std::move(f), core::make_jit_cache(std::move(options))};

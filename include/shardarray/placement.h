@@ -1,4 +1,4 @@
-// The erased functions below filter_shard.h: arrays from host data, and arrays put somewhere.
+// Arrays from host data; and the untemplated functions that filter_shard.h builds on.
 #pragma once
 #include <functional>
 #include <span>
@@ -10,25 +10,25 @@ namespace shardarray {
 
 namespace core {
 
-/// Inside a trace a constraint on `x`, outside a placement (no evaluation: the future value is placed). `path` for messages.
+/// Inside a trace, constrains `x`; outside, places it (without evaluation: the future value is placed). `path` is for messages.
 [[nodiscard]] SHARDARRAY_API Array shard_leaf(const Array& x, const Sharding& s, const std::string& path,
                                               Where w);
-/// `x` committed to `s`; `x` itself when it is there already.
+/// `x` committed to `s`; `x` itself if it is already there.
 [[nodiscard]] SHARDARRAY_API Array device_put_leaf(const Array& x, const Sharding& s, const std::string& path,
                                                    Where w);
-/// Computes all values in one program. Present arrays only.
+/// Computes all values in one program. No absent arrays.
 SHARDARRAY_API void eval_leaves(std::span<const Array> arrays);
-/// A copy of row-major host data, uncommitted on the default device; inside a trace a constant.
+/// A copy of row-major host data, uncommitted on the default device; a constant inside a trace.
 [[nodiscard]] SHARDARRAY_API Array make_array(const void* data, DType dtype, const Shape& shape, Where w);
-/// One piece per device of this process, asked for by index; a replicated piece is asked for once.
-/// Throws ShapeError for a piece of another shape.
+/// One shard per device of this process, requested by index; a replicated shard is requested once. Throws ShapeError for a shard of
+/// another shape.
 [[nodiscard]] SHARDARRAY_API Array from_callback(const Shape& shape, const Sharding& s,
                                                  const std::function<Array(const ShardIndex&)>& piece,
                                                  Where w);
 
 }  // namespace core
 
-/// The shape argument of array(): `{2, 3}`, or nothing: as the values have it.
+/// The shape argument of array(): `{2, 3}`, or nothing for the shape of the values.
 struct SHARDARRAY_API ShapeOf {
   ShapeOf() = default;
   ShapeOf(const Shape& s) : shape(s) {}
@@ -36,7 +36,7 @@ struct SHARDARRAY_API ShapeOf {
   std::optional<Shape> shape;
 };
 
-/// Nested braces of numbers: `{{1, 2}, {3, 4}}`; a number alone is a scalar, `{}` float32[0].
+/// Nested braces of numbers: `{{1, 2}, {3, 4}}`; a single number is a scalar, `{}` is float32[0].
 class SHARDARRAY_API NestedList {
  public:
   template <Element T>
@@ -52,18 +52,18 @@ class SHARDARRAY_API NestedList {
   }
   NestedList(std::initializer_list<NestedList> entries) : is_list_(true), entries_(entries) {}
 
-  /// bool, int32, float32 or complex64: the widest kind of the numbers.
+  /// The widest kind among the numbers: bool, int32, float32 or complex64.
   [[nodiscard]] DType kind() const;
-  /// The sizes of the nesting; throws ShapeError when rows differ.
+  /// The sizes of the nesting; throws ShapeError if rows differ.
   [[nodiscard]] Shape shape() const;
-  /// Appends all numbers, row-major.
+  /// Appends all numbers in row-major order.
   template <class T> void append_to(std::vector<T>& out) const {
     if (!is_list_) out.push_back(number<T>());
     for (const NestedList& e : entries_) e.append_to(out);
   }
-  /// Throws DTypeError unless all whole numbers are values of `dtype`.
+  /// Throws DTypeError unless `dtype` can represent all integers.
   void check_values(DType dtype, bool is_named) const;
-  /// Is a whole number above 2^63 - 1?
+  /// True if some integer exceeds 2^63 - 1.
   [[nodiscard]] bool has_large() const;
 
  private:
@@ -88,7 +88,7 @@ class SHARDARRAY_API NestedList {
 };
 
 namespace detail {
-/// The number `x` as `dtype`. Throws DTypeError for a whole number that is no value of it.
+/// The number `x` as `dtype`. Throws DTypeError for an integer that `dtype` cannot represent.
 [[nodiscard]] SHARDARRAY_API Array number_array(const Array& x, DType dtype, Where w);
 [[nodiscard]] SHARDARRAY_API Array host_array(const void* data, DType stored, std::size_t size,
                                               const ShapeOf& shape, std::optional<DType> dtype, Where w);
@@ -96,17 +96,17 @@ template <class C>
 concept HostRange = std::ranges::contiguous_range<C> && Element<std::ranges::range_value_t<C>>;
 }  // namespace detail
 
-/// A new array: `array({{1, 2}, {3, 4}})`, `array({1, 2, 3, 4}, {2, 2})`, of the values' shape or of `shape`, row-major. Bools
-/// alone give bool, with whole numbers int32, any float float32, unless `dtype` says otherwise: floats truncate to integers. It
-/// lies uncommitted on the default device; inside a trace it is a constant. Throws ShapeError when rows differ in length or the
-/// shape has another number of elements, DTypeError when a whole number is no value of the (integer) dtype and for a complex one.
+/// A new array with the values' shape or `shape`, row-major: `array({{1, 2}, {3, 4}})`, `array({1, 2, 3, 4}, {2, 2})`. Only bools give
+/// bool, with integers int32, with any float float32, unless `dtype` is given: floats are then truncated to integers. The array is
+/// uncommitted on the default device; a constant inside a trace. Throws ShapeError if rows differ in length or the shape has another
+/// number of elements, DTypeError for an integer that the (integer) dtype cannot represent, and for complex numbers in a real dtype.
 [[nodiscard]] SHARDARRAY_API Array array(const NestedList& values, const ShapeOf& shape = {},
                                          std::optional<DType> dtype = std::nullopt, Where w = Where::here());
 [[nodiscard]] inline Array array(const NestedList& values, DType dtype, Where w = Where::here()) {
   return array(values, ShapeOf(), dtype, w);
 }
-/// From a span, vector or std::array, which keeps its element type: a vector of double gives float64. Its shape is [n] unless
-/// given. Another `dtype` converts as astype() does: integers wrap. Throws ShapeError as above, OutOfMemory.
+/// From a span, vector or std::array, keeping its element type: a vector of double gives float64. The shape is [n] unless given. Another
+/// `dtype` converts as astype() does: integers wrap. Throws ShapeError as above, OutOfMemory.
 template <detail::HostRange C>
 [[nodiscard]] Array array(const C& values, const ShapeOf& shape = {},
                           std::optional<DType> dtype = std::nullopt, Where w = Where::here()) {
@@ -119,8 +119,8 @@ template <detail::HostRange C>
   return array(values, ShapeOf(), dtype, w);
 }
 
-/// An Array itself, a number (weak without a dtype), or host data as array() takes it. `dtype` converts as astype() does. Throws
-/// DTypeError for a whole number that is no value of the dtype.
+/// Converts to an Array: an Array itself, a number (weak unless a dtype is given), or host data as taken by array(). `dtype` converts as
+/// astype() does. Throws DTypeError for an integer that the dtype cannot represent.
 template <class X>
 [[nodiscard]] Array asarray(const X& x, std::optional<DType> dtype = std::nullopt, Where w = Where::here()) {
   Array a;
@@ -130,37 +130,38 @@ template <class X>
   return dtype && *dtype != a.dtype() ? a.astype(*dtype, w) : a;
 }
 
-/// A global array of which `piece(index)` gives each part: an Array or host data of the part's shape (host data may be flat).
-/// Called once per part, at once; the array has the dtype of the pieces and is committed. Throws ShapeError for a piece of
-/// another size, DTypeError for pieces of different dtypes, TraceError for one that is differentiated, ShardingError when the sharding does not fit the rank, DeviceError
-/// for devices that do not exist.
+/// A global array whose shards are returned by `piece(index)`, as an Array or host data of the shard's shape (host data may be flat).
+/// `piece` is called immediately, once per distinct shard; the result has the shards' dtype and is committed. Throws ShapeError for a
+/// shard of another size, DTypeError if dtypes differ, TraceError for a shard being differentiated, ShardingError if the sharding does
+/// not fit the rank, DeviceError for devices that do not exist.
 template <std::invocable<const ShardIndex&> F>
 [[nodiscard]] Array make_array_from_callback(const Shape& shape, const Sharding& sharding, const F& piece,
                                              Where w = Where::here()) {
   return core::from_callback(
       shape, sharding, [&](const ShardIndex& index) { return asarray(piece(index), std::nullopt, w); }, w);
 }
-/// A global array of which each process gives what its own devices hold, as one array: along each dimension the parts that its devices
-/// have, one behind the other, or the whole dimension. Committed; of the data's dtype. Without `global_shape` every part is as long
-/// as those here: four processes of two devices each that give [16, 3] have [64, 3] with P("x"), and [16, 3] if it is replicated. What is
-/// replicated should be the same in each. Nothing is sent but for data in summands, which all add up: shapes and dtypes that differ show
-/// in the first run that uses it. Computes the data. Throws ShapeError where sizes do not fit or are not known, ShardingError for a sharding of another rank, DeviceError for data that is not here,
-/// TraceError inside a trace and for data that is differentiated, Error for an absent array, DonationError for a donated one.
+/// A global array to which each process contributes, as one array, what its own devices hold: along each dimension their parts
+/// concatenated, or the full dimension. Committed, with the dtype of the data. Without `global_shape`, all shards are assumed to be as
+/// long as the local ones: four processes of two devices that each pass [16, 3] get [64, 3] with P("x"), and [16, 3] if replicated.
+/// Replicated data should be equal in all processes. Nothing is sent, except to add up unreduced data, by all processes together:
+/// differing shapes or dtypes surface in the first run that uses the array. Evaluates the data. Throws ShapeError if sizes do not fit or
+/// cannot be inferred, ShardingError for a sharding of another rank, DeviceError for data that is not on this process, TraceError inside
+/// a trace and for data being differentiated, Error for an absent array, DonationError for a donated one.
 [[nodiscard]] SHARDARRAY_API Array make_array_from_process_local_data(const Sharding& sharding,
                                                                       const Array& local,
                                                                       const ShapeOf& global_shape = {},
                                                                       Where w = Where::here());
-/// `sharding` with its devices in the order under which most of x is in its place already: the tiles that device_put(x, sharding) gives,
-/// where it does not matter which device has which. Of all orders the fewest elements move, in sum over the devices; the same sharding where
-/// no other order is better. Nothing moves here, x is computed. Takes time cubic in the devices. Throws ShardingError where the sharding
-/// does not fit x, TraceError inside a trace, Error for an absent array, DonationError for a donated one. Source: COSTA
+/// Reorders the devices of `sharding` so that as much of x as possible is already in place: the tiles are those of device_put(x,
+/// sharding), but which device holds which is free. Among all orders, the fewest elements move in total; returns the same sharding if no
+/// order is better. Moves nothing, but evaluates x. Cubic time in the number of devices. Throws ShardingError if the sharding does not
+/// fit x, TraceError inside a trace, Error for an absent array, DonationError for a donated one. Source: COSTA
 /// (https://arxiv.org/abs/2106.06601).
 [[nodiscard]] SHARDARRAY_API NamedSharding relabel_devices(const Array& x, const NamedSharding& sharding,
                                                            Where w = Where::here());
-/// A global array of `shape` made of one single-device array per device of the sharding, in any order; no copy, committed. The
-/// arrays are computed. Throws ShardingError unless there is exactly one on each device and the rank fits, ShapeError for an
-/// array that has not the shape of its piece, DTypeError when dtypes differ, TraceError for one that is differentiated. Of several processes each gives those on its own
-/// devices; one that may have none of them says the dtype.
+/// A global array of `shape` assembled from one single-device array per device of the sharding, in any order; without a copy, committed.
+/// Evaluates the arrays. Among several processes, each passes those on its own devices; one that may have none passes the dtype. Throws
+/// ShardingError unless there is exactly one per device and the rank fits, ShapeError for an array that does not have its shard's shape,
+/// DTypeError if dtypes differ, TraceError for an array being differentiated.
 [[nodiscard]] SHARDARRAY_API Array make_array_from_single_device_arrays(const Shape& shape,
                                                                         const Sharding& sharding,
                                                                         std::span<const Array> arrays,

@@ -16,10 +16,9 @@
 
 namespace shardarray {
 
-/// The sizes of an array's dimensions: a small vector of `int64_t` (up to 6 without an allocation).
-/// Also used for axes, permutations and index lists. Prints as `[8,4]`. Any numbers may stand in it: functions that take a shape
-/// refuse negative sizes. Members are those of std::vector and check nothing, positions and empty shapes neither; what was moved
-/// from is empty.
+/// The sizes of an array's dimensions: a small vector of `int64_t` (up to 6 without an allocation). Also used for axes, permutations and
+/// index lists. Prints as `[8,4]`. It may hold any numbers: functions that take a shape reject negative sizes. Members are those of
+/// std::vector and check nothing, neither positions nor emptiness; a moved-from Shape is empty.
 class SHARDARRAY_API Shape {
  public:
   using value_type = std::int64_t;
@@ -30,7 +29,7 @@ class SHARDARRAY_API Shape {
   template <std::input_iterator It> Shape(It first, It last) {
     for (; first != last; ++first) push_back(*first);
   }
-  /// `n` times `value`.
+  /// `n` copies of `value`.
   [[nodiscard]] static Shape filled(std::size_t n, std::int64_t value) {
     Shape s;
     for (std::size_t k = 0; k < n; k++) s.push_back(value);
@@ -77,12 +76,12 @@ class SHARDARRAY_API Shape {
     while (size_ < n) push_back(v);
     size_ = static_cast<std::uint32_t>(n);
   }
-  /// `v` becomes element `at`, from 0 to size(); those behind it move on.
+  /// Inserts `v` before position `at`, from 0 to size().
   void insert(std::size_t at, std::int64_t v) {
     push_back(v);
     std::rotate(begin() + at, end() - 1, end());
   }
-  /// Removes element `at`.
+  /// Removes the element at position `at`.
   void erase(std::size_t at) {
     std::copy(begin() + at + 1, end(), begin() + at);
     --size_;
@@ -90,7 +89,7 @@ class SHARDARRAY_API Shape {
   operator std::span<const std::int64_t>() const { return {data(), size_}; }
   [[nodiscard]] friend bool operator==(const Shape& a, const Shape& b) {
     if (a.size_ != b.size_) return false;
-    for (std::uint32_t k = 0; k < a.size_; k++)  // short: a call of memcmp costs more
+    for (std::uint32_t k = 0; k < a.size_; k++)  // short: calling memcmp would cost more
       if (a.data()[k] != b.data()[k]) return false;
     return true;
   }
@@ -123,7 +122,7 @@ class SHARDARRAY_API Shape {
   std::int64_t local_[inline_size] = {};
 };
 
-/// An integer as int64. What is above 2^63 - 1 becomes that number, which is no axis, index or size of any array.
+/// Converts an integer to int64. Values above 2^63 - 1 become that number, which is no valid axis, index or size of any array.
 template <std::integral I> [[nodiscard]] constexpr std::int64_t to_int64(I i) {
   constexpr auto largest = std::numeric_limits<std::int64_t>::max();
   if constexpr (std::is_unsigned_v<I> && sizeof(I) >= sizeof(largest))
@@ -131,9 +130,9 @@ template <std::integral I> [[nodiscard]] constexpr std::int64_t to_int64(I i) {
   return static_cast<std::int64_t>(i);
 }
 
-/// Product of the sizes; 1 for a scalar. Throws ShapeError for a negative size, and when it does not fit into 63 bits.
+/// The product of the sizes; 1 for a scalar. Throws ShapeError for a negative size, or if the product does not fit into 63 bits.
 [[nodiscard]] SHARDARRAY_API std::int64_t num_elements(const Shape& s);
-/// `[8,4]`; `[]` for a scalar's.
+/// `[8,4]`; `[]` for a scalar's shape.
 [[nodiscard]] SHARDARRAY_API std::string to_string(const Shape& s);
 SHARDARRAY_API std::ostream& operator<<(std::ostream& os, const Shape& s);
 

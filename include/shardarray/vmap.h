@@ -1,4 +1,4 @@
-// vmap: a function of one example becomes a function of many.
+// vmap: turns a function of one example into a function of a batch.
 #pragma once
 #include "shardarray/detail/call.h"
 #include "shardarray/detail/maps.h"
@@ -6,15 +6,15 @@
 
 namespace shardarray {
 
-/// Which dimension is mapped: one for everything (`0`, `-1`), `none`, or a list with an entry for each argument, element or
-/// field, as deep as needed: `{0, none, {0, 1}}`. Of a struct, entries for its fields that are static values (numbers, texts, enums) may
-/// be left out: for `{Array w; int n; Array b;}` `{0, none}` is `{0, 0, none}`.
+/// Which dimension is mapped: one for everything (`0`, `-1`), `none`, or a list with an entry for each argument, element or field, nested
+/// as needed: `{0, none, {0, 1}}`. In a struct, entries for static fields (numbers, strings, enums) may be omitted: for
+/// `{Array w; int n; Array b;}` `{0, none}` is `{0, 0, none}`.
 class SHARDARRAY_API Axes {
  public:
   template <std::integral I> Axes(I axis) : axis_(to_int64(axis)) {}
   Axes(none_t) {}
   Axes(std::initializer_list<Axes> entries) : is_list_(true), entries_(entries) {}
-  /// The entry for an array. Throws TreeError where the lists do not fit the tree; `option` is the name to say then.
+  /// The entry for an array. Throws TreeError if the lists do not fit the tree; `option` is the name used in the message.
   [[nodiscard]] std::optional<std::int64_t> at(const Path& path, const char* function,
                                                const char* option) const;
 
@@ -29,14 +29,14 @@ struct VmapOptions {
   Axes in_axes =
       0;  ///< of the arguments; negative ones count from the end; none: the same value for every element
   Axes out_axes =
-      0;  ///< where the mapped dimension appears in the results, counted there; none: a result that does not depend on it
+      0;  ///< position of the mapped dimension in the results; none: results that do not depend on it
   std::string axis_name = {};                            ///< for collectives: psum(x, "i")
-  std::optional<std::int64_t> axis_size = std::nullopt;  ///< needed where no argument is mapped
+  std::optional<std::int64_t> axis_size = std::nullopt;  ///< required if no argument is mapped
 };
 
 namespace detail {
 
-/// The present arrays of the arguments, with what `in_axes` says of each.
+/// The present arrays of the arguments, with their entries of `in_axes`.
 template <class... A>
 [[gnu::noinline]] std::vector<core::VmapArg> mapped_leaves(const std::tuple<A...>& args, const Axes& in_axes,
                                                            const char* function) {
@@ -53,7 +53,7 @@ template <class... A>
   set_argument_leaves(copy, next);
   return copy;
 }
-/// Every present array of a result becomes place(k, axis): k counts the arrays, axis is what `out_axes` says of it.
+/// Replaces every present array of a result by place(k, axis): k counts the arrays, axis is its entry of `out_axes`.
 template <class T>
 [[gnu::noinline]] void place_mapped(T& result, const Axes& out_axes, const char* function,
                                     FunctionRef<Array(std::size_t, std::optional<std::int64_t>)> place) {
@@ -64,7 +64,7 @@ template <class T>
   });
 }
 
-/// Runs `f` on the elements of the arguments by `run`; places the results' mapped dimension by `place`.
+/// Runs `f` on the elements of the arguments by `run`; places the mapped dimension of the results by `place`.
 template <class R, class... A>
 R map_trees(Body<R, A...> f, const Axes& in_axes, const Axes& out_axes, const char* function,
             FunctionRef<core::VmapResult(core::MapBody, std::span<const core::VmapArg>)> run,
@@ -113,12 +113,12 @@ template <class F> struct MappedOverRows : PlacedCall<MappedOverRows<F>> {
 
 }  // namespace detail
 
-/// Maps `f`, which may be a module: inside, mapped arrays lack the mapped dimension of size n; each result gets it, at
-/// `out_axes`. Arguments and results are trees, whose types are kept; statics are the same for every element. f is called once.
-/// Values cannot be read inside (TraceError).
+/// Vectorizes `f`, which may be a module: inside, mapped arrays lack the mapped dimension of size n; each result has it at `out_axes`.
+/// Arguments and results are trees of the same types as for f; statics are shared by all elements. f is called once, and cannot read
+/// values (TraceError).
 ///
-/// Throws ShapeError when mapped sizes differ from one another or from axis_size, nothing is mapped and there is no axis_size, an
-/// axis is out of range, or a result with out_axes none differs between elements; TreeError when axes do not fit the trees.
+/// Throws ShapeError if mapped sizes differ from each other or from axis_size, nothing is mapped and there is no axis_size, an axis is
+/// out of range, or a result with out_axes none differs between elements; TreeError if axes do not fit the trees.
 template <class F> [[nodiscard]] auto vmap(F f, VmapOptions options = {}) {
   return detail::MappedOverRows<F>(std::move(f), std::move(options));
 }
