@@ -1,4 +1,4 @@
-// What a call takes, beside what its plan says that it should.
+// Compares the time that a call takes with the prediction of its plan.
 #pragma once
 #include <iosfwd>
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace shardarray {
 
-/// What measure() gives.
+/// The result of measure().
 struct SHARDARRAY_API Measurement {
-  Explanation plan;  ///< with times by this_machine()
+  Explanation plan;  ///< with times predicted for this_machine()
   Timing time;       ///< of 15 calls, each waited for
-  /// Measured by predicted time: the median of the calls over the sum of all that the plan's steps and transfers take, one after
-  /// the other. 1 where both are the same.
+  /// Measured over predicted time: the median of the calls divided by the total time of the plan's steps and transfers without overlap. 1
+  /// if both are equal.
   [[nodiscard]] double ratio() const;
   /// `1.24 ms (best 1.2 ms of 15), predicted 0.9 ms to 1.3 ms on here-cpu-8: 0.7 ms of steps, 0.6 ms of transfers, 96 KiB received per
   /// device`.
@@ -23,12 +23,12 @@ struct SHARDARRAY_API Measurement {
 SHARDARRAY_API std::ostream& operator<<(std::ostream& os, const Measurement& m);
 
 namespace detail {
-/// f as jit makes it.
+/// f as jit returns it.
 template <class F> auto as_jitted(const F& f) {
   if constexpr (is_jitted<F>) return f;
   else return jit(f);
 }
-/// The same, with nothing given away: it is called again and again with the caller's arguments.
+/// The same without donation: it is called repeatedly with the caller's arguments.
 template <class J> auto keeping(const J& jitted) {
   JitOptions o = jitted.options();
   o.donate = Donate::none;
@@ -51,9 +51,9 @@ struct measure_fn {
 };
 }  // namespace detail
 
-/// `measure(f, args...)`: how long the call f(args...) takes, and how long its plan says by the numbers of the devices that it runs on, which
-/// are measured at the first use (this_machine(), about a second). f is a function or what jit gave; nothing is donated. Throws what explain() and the
-/// call throw, and what this_machine() throws.
+/// `measure(f, args...)`: measures how long the call f(args...) takes, and predicts it from the numbers of the devices it runs on, which
+/// are measured at first use (this_machine(), about a second). f is a function or the result of jit; nothing is donated. Throws what
+/// explain(), the call and this_machine() throw.
 ///
 ///     std::cout << sa::measure(step, model, x, y) << "\n";
 inline constexpr detail::PlacedFunction<detail::measure_fn> measure{};

@@ -1,4 +1,4 @@
-// Plans in tests: what a call moves and needs, as lines, as a file that it is compared with, as JSON.
+// Plans in tests: what a call moves and needs, as text, compared with a file, or as JSON.
 #pragma once
 #include <string>
 
@@ -7,7 +7,7 @@
 namespace shardarray {
 
 namespace core {
-/// `all_reduce{x} 56 B f32[8] for sum`, a line for each transfer.
+/// `all_reduce{x} 56 B f32[8] for sum`, one line per transfer.
 [[nodiscard]] SHARDARRAY_API std::string transfer_lines(const Explanation& plan);
 }  // namespace core
 
@@ -21,36 +21,35 @@ struct transfers_fn {
 };
 }  // namespace detail
 
-/// `transfers(f, args...)`: what the call f(args...) moves, in the order of the program, a line for each transfer with its kind, its axes,
-/// the bytes that the busiest device receives, the value's type and the operation that needs it:
-/// `all_reduce{x} 56 B f32[8] for broadcast`. "" where nothing moves. Stays the same however the program's lines are moved about:
-/// `CHECK(sa::transfers(step, model, x) == "all_reduce{x} 1168 B f32[292] for sub")`. Throws as explain().
+/// `transfers(f, args...)`: the transfers of the call f(args...) in program order, one line each with kind, axes, bytes received by the
+/// busiest device, the value's type and the operation that needs it: `all_reduce{x} 56 B f32[8] for broadcast`. "" if nothing moves.
+/// Independent of source line numbers: `CHECK(sa::transfers(step, model, x) == "all_reduce{x} 1168 B f32[292] for sub")`. Throws as
+/// explain().
 inline constexpr detail::PlacedFunction<detail::transfers_fn> transfers{};
 
-/// What is different in a plan: lines that only `before` has, with `- `, and that only `after` has, with `+ `, in their order; transfers
-/// with the program's line. Compared are the peak of memory, flops, transfers (as `transfers` has them) and what becomes of donated
-/// arrays; "" where all are the same.
+/// The difference of two plans: lines only in `before`, with `- `, and lines only in `after`, with `+ `, in order; transfers come with
+/// their source line. Compares peak memory, flops, transfers (as in `transfers`) and the fate of donated arrays; "" if all are equal.
 [[nodiscard]] SHARDARRAY_API std::string plan_diff(const Explanation& before, const Explanation& after);
 
-/// Holds a plan fast: `plan_lock("step.plan", explain(step, model, x))` in a test. The file has the plan as lines, those that plan_diff
-/// compares; it is written where SHARDARRAY_PLAN_LOCK is `update`, by the first of several processes, and belongs into the
-/// repository. Throws PlanError with the difference where the plan is another one or there is no file, IoError for a file that
-/// cannot be read or is no plan, Error for another value of the variable.
+/// Pins a plan in a test: `plan_lock("step.plan", explain(step, model, x))`. The file holds the lines that plan_diff compares and belongs
+/// in the repository; it is written if SHARDARRAY_PLAN_LOCK is `update`, by the first of several processes. Throws PlanError, with the
+/// difference, if the plan differs or the file does not exist, IoError for a file that cannot be read or holds no plan, Error for another
+/// value of the variable.
 SHARDARRAY_API void plan_lock(const std::string& path, const Explanation& plan, Where w = Where::here());
 
-/// Throws PlanError, with paths and reasons, unless the memory of all donated arrays becomes a result's:
+/// Throws PlanError, with paths and reasons, unless results reuse the memory of all donated arrays:
 /// `require_reuse(explain(step, donated(model), x))` in a test.
 SHARDARRAY_API void require_reuse(const Explanation& plan, Where w = Where::here());
 
-/// Throws OutOfMemory where a device would need more than so many bytes, before anything runs: with the largest pieces, and what would
-/// save most of them, most first: to shard what several devices hold, to recompute (checkpoint) or to take smaller parts of a batch, to
-/// donate. Throws Error for a number below 1.
+/// Throws OutOfMemory if a device would need more than `bytes_per_device`, before anything runs; the message lists the largest blocks and
+/// what would save most, best first: sharding what several devices hold, recomputation (checkpoint) or smaller batches, donation. Throws
+/// Error for a number below 1.
 SHARDARRAY_API void require_memory(const Explanation& plan, std::int64_t bytes_per_device,
                                    Where w = Where::here());
 
-/// The plan as JSON: the numbers of an Explanation by their names, such as `flops`, `peak_bytes_per_device` and
-/// `received_bytes_per_device`, `results`, and `transfers`, `largest` and `donations`, lists of objects with the members of TransferInfo,
-/// BufferInfo and DonationInfo; shapes are lists, dtypes names such as `float32`.
+/// The plan as JSON: the numbers of an Explanation by name, such as `flops`, `peak_bytes_per_device` and `received_bytes_per_device`;
+/// `results`; and `transfers`, `largest` and `donations` as lists of objects with the members of TransferInfo, BufferInfo and
+/// DonationInfo. Shapes are lists, dtypes names such as `float32`.
 [[nodiscard]] SHARDARRAY_API std::string plan_json(const Explanation& plan);
 
 }  // namespace shardarray

@@ -1,4 +1,4 @@
-// What happens where the shardings of a program's values do not fit together.
+// Policies for operations whose operands have incompatible shardings.
 #pragma once
 #include <cstdint>
 
@@ -7,13 +7,13 @@
 
 namespace shardarray {
 
-enum class Policy : std::uint8_t;  // below the public surface
+enum class Policy : std::uint8_t;  // not part of the public interface
 
 namespace policy {
 
-/// Below strict, follow and auto_: sets the policy of this thread's lines while it lives. It holds where a line stands, not
-/// where its value is asked for (a lazy value that may not be moved throws when it is read). Guards nest; a jitted function
-/// is traced once for each policy of its callers.
+/// Base of strict, follow and auto_: sets the policy for this thread's lines while it lives. What counts is where a line stands, not
+/// where its value is read (a lazy value that may not be moved throws when read). Guards nest; a jitted function is traced once per
+/// policy of its callers.
 class SHARDARRAY_API Guard {
  public:
   Guard(const Guard&) = delete;
@@ -27,9 +27,9 @@ class SHARDARRAY_API Guard {
   Policy previous_;
 };
 
-/// The default: what moves the fewest bytes, neighbours' elements included, and least work; on GPUs, of what fits into a device's
-/// memory, if anything does. Where one operation has more than 4,096 strategies, axes are moved together first, then parts of them, and
-/// not all are compared: explain() says so beside the value.
+/// The default: minimizes the bytes moved, including neighbours' elements, then work; on GPUs, among plans that fit into device memory,
+/// if any does. If an operation has more than 4,096 strategies, whole axes are considered first, then parts of them, and not all
+/// combinations are compared: explain() says so beside the value.
 ///
 ///     sa::policy::auto_ here;
 class SHARDARRAY_API auto_ : public Guard {
@@ -41,14 +41,14 @@ class SHARDARRAY_API follow : public Guard {
  public:
   follow();
 };
-/// A transfer that the program did not ask for is an error: compiling throws ShardingError, which names the operation, its
-/// source line, the bytes and the cheapest fix. Asked for is what it takes
-///   - to bring a value to the place that filter_shard, a requested result or the function's result gives it;
-///   - to change extents or order (slice, flip, roll, pad, concatenate) of a dimension that is cut, or to scan one (cumsum, cummax),
-///     when the result is given that place: `filter_shard(x[slice(1, none)], s)`. Where nothing says where the result lies,
-///     neighbours' elements that come over are refused;
-///   - to do what a collective says (psum, all_gather, ppermute, all_to_all, ...; in vmap, pmap and shard_map), and to bring
-///     what it gives, and what is only rearranged or reduced of that, to where it is used.
+/// Makes any transfer that the program did not ask for an error: compiling throws ShardingError, which names the operation, its source
+/// line, the bytes and the cheapest fix. Asked for are the transfers needed
+///   - to bring a value to the place given by filter_shard, a requested result sharding or the function's result;
+///   - to change extents or order (slice, flip, roll, pad, concatenate) of a sharded dimension, or to scan one (cumsum, cummax),
+///     if the result is given a place: `filter_shard(x[slice(1, none)], s)`. If nothing says where the result lies,
+///     receiving neighbours' elements is refused;
+///   - to perform an explicit collective (psum, all_gather, ppermute, all_to_all, ...; in vmap, pmap and shard_map), and to bring
+///     its result, or what merely rearranges or reduces it, to where it is used.
 ///
 ///     sa::policy::strict here;
 ///     step(model, x, y);    // throws where a value would be moved silently
@@ -57,10 +57,10 @@ class SHARDARRAY_API strict : public Guard {
   strict();
 };
 
-/// While it lives, what this thread runs may take so many bytes of a device at most, arguments and results included: of what fits the
-/// cheapest plan is taken, and where the plan that needs least does not fit the call throws OutOfMemory before anything runs, with the
-/// largest pieces and what would save most (plan_lock.h's require_memory). The innermost guard counts; 0: no limit. Throws Error for
-/// a negative number.
+/// While it lives, whatever this thread runs may take at most this many bytes per device, including arguments and results: the cheapest
+/// plan that fits is chosen; if even the most frugal plan does not fit, the call throws OutOfMemory before anything runs, listing the
+/// largest blocks and what would save most (require_memory of plan_lock.h). The innermost guard counts; 0: no limit. Throws Error for a
+/// negative number.
 ///
 ///     sa::policy::budget here(std::int64_t{8} << 30);
 class SHARDARRAY_API budget {

@@ -1,4 +1,4 @@
-// tune: which shardings of a function's arguments are fastest?
+// tune: finds the fastest shardings of a function's arguments.
 //
 //     const Tuned best = tune(step, TuneOptions{.mesh = mesh, .measured = 6}, model, x, y);
 //     std::cout << best;                                   // what was tried, measured, and how far the prediction was off
@@ -18,46 +18,46 @@ namespace shardarray {
 
 /// Options of tune().
 struct TuneOptions {
-  /// Whose axes may cut. Default: one axis `x` of all devices.
+  /// The mesh whose axes may shard. Default: one axis `x` of all devices.
   std::optional<Mesh> mesh = std::nullopt;
-  /// Bytes that a device may need at most, arguments included; 0: what the machine has.
+  /// The most bytes that a device may need, including arguments; 0: all that the machine has.
   std::int64_t memory_per_device = 0;
-  /// So many of the best by prediction are run; 0: none.
+  /// How many of the best predicted choices are run; 0: none.
   int measured = 4;
-  /// Seconds after which nothing more is tried; what is being measured is.
+  /// Seconds after which nothing new is tried; a measurement in progress is finished.
   double seconds = 20;
-  /// By whose numbers times are predicted. Default: the described machine whose devices the mesh has, else this_machine().
+  /// The machine whose numbers predict times. Default: the described machine whose devices the mesh has, else this_machine().
   std::optional<Machine> machine = std::nullopt;
 };
 
-/// A choice of shardings for all arrays of the arguments.
+/// One choice of shardings for all arrays of the arguments.
 struct SHARDARRAY_API TunedChoice {
   std::vector<NamedSharding> shardings;   ///< in the order of the arrays
-  std::vector<std::string> results = {};  ///< where the results then lie, see Explanation::results()
-  double at_least = 0;                    ///< predicted seconds if transfers hide behind steps,
-  double predicted = 0;                   ///< and if they follow each other: what choices are ranked by
-  double measured = 0;                    ///< seconds in the median; 0: not run
-  double spread = 0;                      ///< median absolute deviation of those, as a part of it
+  std::vector<std::string> results = {};  ///< the results' types and shardings, see Explanation::results()
+  double at_least = 0;                    ///< predicted seconds with transfers overlapping steps,
+  double predicted = 0;                   ///< and without overlap, by which choices are ranked
+  double measured = 0;                    ///< median seconds; 0: not run
+  double spread = 0;                      ///< median absolute deviation as a fraction of the median
   std::int64_t received_bytes_per_device = 0;
   std::int64_t peak_bytes_per_device = 0;
 };
 
-/// What tune() has found. Streams as report().
+/// The result of tune(). Prints as report().
 class SHARDARRAY_API Tuned {
  public:
-  /// Those that were measured, the fastest first, then others by what is predicted; ten at most, or as many as were measured.
+  /// Measured choices, fastest first, then the others by prediction; at most ten, or as many as were measured.
   [[nodiscard]] const std::vector<TunedChoice>& choices() const& { return choices_; }
   [[nodiscard]] std::vector<TunedChoice> choices() && { return std::move(choices_); }
-  /// Of the first choice, by the arrays' paths in `std::tuple(args...)`, as tree_paths() has them (`[0].layers[1].weight`), for device_put()
-  /// and filter_shard() of that.
+  /// The first choice, by the arrays' paths in `std::tuple(args...)` as given by tree_paths() (`[0].layers[1].weight`), for device_put()
+  /// and filter_shard() of that tuple.
   [[nodiscard]] std::map<std::string, Sharding> shardings() const;
-  /// How much slower the fastest by prediction is than the fastest measured, as a part of its time; 0 where nothing was measured.
+  /// How much slower the best predicted choice is than the fastest measured one, as a fraction of the latter; 0 if nothing was measured.
   [[nodiscard]] double regret() const;
-  /// A table of the choices, what the first one is, and the regret.
+  /// A table of the choices, the details of the first one, and the regret.
   [[nodiscard]] std::string report() const;
-  /// C++ that makes a map of the first choice, for device_put(); its mesh is of the first devices.
+  /// C++ code that builds a map of the first choice for device_put(); its mesh consists of the first devices.
   [[nodiscard]] std::string code() const;
-  /// Choices whose program was planned.
+  /// The number of choices that were planned.
   [[nodiscard]] std::int64_t tried() const { return tried_; }
 
  private:
@@ -66,7 +66,7 @@ class SHARDARRAY_API Tuned {
   std::string machine_;
   std::vector<std::string> paths_, types_;
   std::vector<TunedChoice> choices_;
-  double predicted_first_ = 0;  // measured seconds of the fastest by prediction
+  double predicted_first_ = 0;  // measured seconds of the best predicted choice
   std::int64_t tried_ = 0;
   bool all_tried_ = true;
 };
@@ -81,12 +81,12 @@ struct TunedLeaf {
 /// Plans the call, or runs it, with these shardings of its arrays.
 using TunePlan = std::function<Explanation(const std::vector<NamedSharding>&)>;
 using TuneRun = std::function<Timing(const std::vector<NamedSharding>&)>;
-/// `run` is empty where an argument has no values.
+/// `run` is empty if an argument has no values.
 SHARDARRAY_API Tuned tune(std::vector<TunedLeaf> leaves, const TunePlan& plan, const TuneRun& run,
                           const TuneOptions& options, Where w);
-/// Whether it can be computed with.
+/// Whether the array has values to compute with.
 SHARDARRAY_API bool has_values(const Array& a);
-/// One of its type that would lie so.
+/// An array of the same type with this sharding.
 SHARDARRAY_API Array elsewhere(const Array& a, const Sharding& s, Where w);
 }  // namespace core
 
@@ -145,19 +145,19 @@ struct tune_fn {
 };
 }  // namespace detail
 
-/// `tune(f, options, args...)`, `tune(f, args...)`: the shardings of all arrays of the arguments under which the call f(args...) is predicted to be fastest,
-/// or, where some are run, is. f is a function or what jit gave. Arguments may lie anywhere, or have no values (shape_dtype_struct);
-/// then, or where the devices of the mesh are described, nothing is run. Nothing is donated. Results lie where they are cheapest to leave:
-/// the report names the places. What is asked for in f (filter_shard, out_shardings of jit) stays.
+/// `tune(f, options, args...)` or `tune(f, args...)`: finds the shardings of all arrays of the arguments under which the call f(args...)
+/// is predicted or, if some are run, measured to be fastest. f is a function or the result of jit. Arguments may be anywhere, or have no
+/// values (shape_dtype_struct); then, or if the mesh's devices are described, nothing is run. Nothing is donated. Results stay where that
+/// is cheapest: the report says where. Shardings requested in f (filter_shard, out_shardings of jit) are kept.
 ///
-/// Tried are: of every axis of the mesh, to cut the dimensions of one size in all arrays (a batch, a width); then from the best of those
-/// on, changes of one array, or of all arrays of one shape, as long as they help. Dimensions are cut in equal parts only. Not all choices
-/// there are.
+/// The search: for each mesh axis, it tries sharding all dimensions of one size in all arrays (a batch, a width); then, from the best of
+/// these, it changes one array, or all arrays of one shape, as long as that helps. Dimensions are only split into equal parts. The search
+/// is not exhaustive.
 ///
-/// A choice that does not compile (policy strict) or, run, does not fit is left out.
+/// Choices that do not compile (policy strict) or, when run, do not fit are skipped.
 ///
-/// Throws Error for options that make no sense, DeviceError for devices of several processes, OutOfMemory where no choice that was tried needs as little memory as it may, and what
-/// compiling or running the call throws.
+/// Throws Error for invalid options, DeviceError for devices of several processes, OutOfMemory if no choice tried stays within the memory
+/// limit, and what compiling or running the call throws.
 inline constexpr detail::PlacedFunction<detail::tune_fn> tune{};
 
 }  // namespace shardarray
