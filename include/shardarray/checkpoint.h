@@ -1,4 +1,4 @@
-// checkpoint: functions whose derivative computes them again instead of storing what it needs of them.
+// checkpoint: functions whose derivative recomputes intermediate values instead of storing them.
 #pragma once
 #include "shardarray/detail/call.h"
 #include "shardarray/detail/custom_call.h"
@@ -17,7 +17,7 @@ template <class... A> core::Arrays present_leaves(const std::tuple<A...>& args) 
   return r;
 }
 
-/// What checkpoint() returns.
+/// The result of checkpoint().
 template <class F> class Checkpoint : public PlacedCall<Checkpoint<F>> {
  public:
   explicit Checkpoint(F f) : f_(std::move(f)) {}
@@ -39,7 +39,7 @@ template <class F> class Checkpoint : public PlacedCall<Checkpoint<F>> {
         result.emplace(std::apply(f_, std::as_const(copies)));
         return slots(*result);
       };
-      const core::Arrays places = core::checkpoint(body, given, w);  // it makes the result, too
+      const core::Arrays places = core::checkpoint(body, given, w);  // also sets `result`
       set_slots(*result, places);
       return std::move(*result);
     } else return refused<F, A...>();
@@ -51,13 +51,13 @@ template <class F> class Checkpoint : public PlacedCall<Checkpoint<F>> {
 
 }  // namespace detail
 
-/// `checkpoint(f)(args...)`: f(args...), of which derivatives store the arguments (and what f captures) only: the way back computes f
-/// again. Less memory for one more computation of f; same values, same derivatives. Arguments and results are trees:
+/// `checkpoint(f)(args...)` is f(args...), but derivatives store only the arguments (and what f captures) and recompute f in the backward
+/// pass. Saves memory for one more evaluation of f; same values, same derivatives. Arguments and results are trees:
 ///
 ///     for (const Layer& layer : model.layers) x = checkpoint(block)(layer, x);
 ///
-/// It may stand in jit, vmap, scan and other checkpoints, and be derived any number of times. Throws TraceError where f prints or
-/// calls the host, or reads values while it is traced or derived, and what f throws. Source: jax.checkpoint, without policies.
+/// May be used in jit, vmap, scan and other checkpoints, and differentiated repeatedly. Throws TraceError if f prints or calls the host,
+/// or reads values while traced or differentiated, and what f throws. Source: jax.checkpoint, without policies.
 template <class F> [[nodiscard]] auto checkpoint(F f) { return detail::Checkpoint<F>(std::move(f)); }
 
 }  // namespace shardarray

@@ -1,8 +1,8 @@
-// cond, switch_, while_loop: what runs depends on values; every branch and step is compiled once.
+// cond, switch_, while_loop: control flow that depends on values; every branch and step is compiled once.
 #pragma once
 #include <functional>
 
-// In this order: compilers print the way on which a header with an error was included.
+// In this order: compilers print the include path of a header with an error.
 #include "shardarray/array.h"
 #include "shardarray/tree.h"
 
@@ -13,18 +13,18 @@ namespace shardarray {
 
 namespace core {
 
-/// The results of the branch whose number `index` is, all places; of a `predicate`, a scalar that is true or not 0: 1. Each branch is
-/// called once, on placeholders of the operands (present ones).
+/// The results, in all slots, of the branch numbered `index`; with `predicate`, a scalar of which true or non-zero means 1. Each branch
+/// is called once, on placeholders of the present operands.
 SHARDARRAY_API Arrays choose(const Array& index, bool predicate, std::span<const MapBody> branches,
                              std::span<const Array> operands, const char* function, Where w);
-/// Carries as in scan(): what the body gives last, all places. The condition gives a scalar.
+/// Carries as in scan(): returns the last ones, in all slots. The condition returns a scalar.
 SHARDARRAY_API Arrays while_loop(MapBody condition, MapBody body, std::span<const ScanLeaf> init, Where w);
 
 }  // namespace core
 
 namespace detail {
 
-/// Of branches that return R.
+/// For branches that return R.
 template <class R, class... A>
 R choose(Where w, const char* function, const Array& index, bool predicate,
          const std::vector<FunctionRef<R(const std::tuple<A...>&)>>& branches, const std::tuple<A...>& args) {
@@ -47,12 +47,12 @@ R choose(Where w, const char* function, const Array& index, bool predicate,
     });
   const std::vector<core::MapBody> bodies_of(bodies.begin(), bodies.end());
   const core::Arrays places =
-      core::choose(index, predicate, bodies_of, operands, function, w);  // it makes the result, too
+      core::choose(index, predicate, bodies_of, operands, function, w);  // also sets `result`
   set_slots(*result, places);
   return std::move(*result);
 }
 
-/// What cond() does.
+/// Implements cond().
 struct cond_fn {
   template <class T, class F, class... A>
   static auto call(Where w, const Array& predicate, const T& if_true, const F& if_false,
@@ -73,7 +73,7 @@ struct cond_fn {
   }
 };
 
-/// What switch_() does.
+/// Implements switch_().
 struct switch_fn {
   template <class... F, class... A>
   static auto call(Where w, const Array& index, const std::tuple<F...>& branches, const A&... operands) {
@@ -118,35 +118,35 @@ struct switch_fn {
 
 }  // namespace detail
 
-/// `cond(predicate, if_true, if_false, operands...)`: if_true(operands...) where the scalar `predicate` is true (a number: not 0), else
-/// if_false(operands...). Both are traced and compiled, one of them runs:
+/// `cond(predicate, if_true, if_false, operands...)`: returns if_true(operands...) if the scalar `predicate` is true (a number:
+/// non-zero), else if_false(operands...). Both are traced and compiled, one of them runs:
 ///
 ///     const Array y = cond(sum(x) > 0, [](const Array& v) { return log(v); }, [](const Array& v) { return v; }, x);
 ///
-/// Operands and results are trees; functions may capture arrays. Both results have the same type, structure, shapes and dtypes; a
-/// weak type takes the other's dtype. On several devices the predicate is one number, and all run the same branch. Derivatives are those
-/// of the branch that runs; forward and reverse mode. Under vmap a predicate with rows makes it `where`: both run.
+/// Operands and results are trees; functions may capture arrays. Both results must have the same type, structure, shapes and dtypes; a
+/// weak type adopts the other's dtype. On several devices all run the same branch, as the predicate is a single number. Forward- and
+/// reverse-mode derivatives are those of the branch that runs. Under vmap, a batched predicate turns it into `where`: both run.
 ///
-/// Throws ShapeError for a predicate that is no scalar; TreeError, ShapeError, DTypeError for results that differ; TraceError where a
+/// Throws ShapeError for a predicate that is not a scalar; TreeError, ShapeError, DTypeError if the results differ; TraceError if a
 /// branch reads values, prints or calls the host. Source: jax.lax.cond.
 inline constexpr detail::PlacedFunction<detail::cond_fn> cond{};
 
-/// `switch_(index, branches, operands...)`: branches[index](operands...), a std::tuple of functions or a std::vector of such of one
-/// type. The index is an integer scalar; below 0 it is the first branch, beyond the last one the last. Otherwise as cond. Throws as
-/// cond, ShapeError for no branch, DTypeError for an index that is no integer. Source: jax.lax.switch.
+/// `switch_(index, branches, operands...)`: returns branches[index](operands...), where branches is a std::tuple of functions or a
+/// std::vector of functions of one type. The index is an integer scalar, clamped to the first and last branch. Otherwise as cond. Throws
+/// as cond, ShapeError for no branches, DTypeError for an index that is not an integer. Source: jax.lax.switch.
 inline constexpr detail::PlacedFunction<detail::switch_fn> switch_{};
 
-/// `while (condition(c)) c = body(c)`, from `init` on; returns the last c:
+/// Runs `while (condition(c)) c = body(c)` from `init` on; returns the last c:
 ///
 ///     const Array root = while_loop([&](const Array& r) { return abs(r * r - a) > 1e-6; },
 ///                                   [&](const Array& r) { return (r + a / r) / 2; }, a);
 ///
-/// Both functions are compiled once; how often they run is decided step by step, on GPUs by the host, which waits for the condition.
-/// The carry is a tree, whose shapes, dtypes and structure stay (a weak type takes the dtype that a step gives); the condition gives
-/// a scalar, true or not 0. Forward-mode derivatives only: what a number of steps that nobody knows stores has no bound; grad throws
-/// Error and names fori_loop and scan. Under vmap it runs until no row goes on; rows that have ended keep their carry.
+/// Both functions are compiled once; whether to continue is decided step by step, on GPUs by the host, which waits for the condition. The
+/// carry is a tree that keeps its shapes, dtypes and structure (a weak type adopts the dtype that a step returns); the condition returns
+/// a scalar, true or non-zero to continue. Forward-mode derivatives only, since reverse mode would store an unbounded number of steps:
+/// grad throws Error and suggests fori_loop and scan. Under vmap it runs until no row continues; finished rows keep their carry.
 ///
-/// Throws as scan for carries that change; ShapeError, DTypeError for a condition that is no scalar; TraceError where a function reads
+/// Throws as scan for carries that change; ShapeError, DTypeError for a condition that is not a scalar; TraceError if a function reads
 /// values, prints or calls the host. Source: jax.lax.while_loop.
 template <class Condition, class Body, class C>
 [[nodiscard]] C while_loop(const Condition& condition, const Body& body, const C& init,

@@ -1,6 +1,6 @@
-// scan, fori_loop, map: steps that repeat, compiled once.
+// scan, fori_loop, map: repeated steps, compiled once.
 #pragma once
-// In this order: compilers print the way on which a header with an error was included.
+// In this order: compilers print the include path of a header with an error.
 #include "shardarray/array.h"
 #include "shardarray/tree.h"
 
@@ -14,32 +14,32 @@ namespace shardarray {
 /// Options of scan().
 struct ScanOptions {
   std::optional<std::int64_t> length =
-      std::nullopt;      ///< how many steps; needed where nothing is scanned over
-  bool reverse = false;  ///< from the last element to the first; ys keep the places of their xs
+      std::nullopt;      ///< number of steps; required if nothing is scanned over
+  bool reverse = false;  ///< from the last element to the first; ys stay aligned with their xs
 };
 
 namespace core {
 
-/// A place of a tree, perhaps without an array.
+/// A slot of a tree, with or without an array.
 struct ScanLeaf {
   Array array;
   std::string path;
 };
-/// `f` takes the present carries and one element of each present sequence; it gives the carries, all places of them, and the
-/// places of what a step gives. Returns the last carries and the sequences of what the steps gave.
+/// `f` takes the present carries and one element of each present sequence; it returns the carries, in all slots, and the slots of a
+/// step's output. Returns the last carries and the stacked outputs of the steps.
 SHARDARRAY_API Arrays scan(MapBody f, std::span<const ScanLeaf> init, std::span<const ScanLeaf> xs,
                            const ScanOptions& options, const char* function, Where w);
-/// The first `i` of a fori_loop, and its number of steps. Throws ShapeError where 63 bits do not hold that.
+/// The first `i` of a fori_loop, and its number of steps. Throws ShapeError if that does not fit into 63 bits.
 [[nodiscard]] SHARDARRAY_API Array loop_counter(std::int64_t lo, std::int64_t hi);
 [[nodiscard]] SHARDARRAY_API std::int64_t loop_length(std::int64_t lo, std::int64_t hi);
-/// Throws TreeError: sizes, keys or static values at `path` of the carry differ behind a step.
+/// Throws TreeError: sizes, keys or static values at `path` of the carry differ after a step.
 [[noreturn]] SHARDARRAY_API void throw_carry_structure(const Path& path, const char* function);
-/// Sequences in batches: [n / size, size, ..], and what is left over, [n % size, ..] (empty where nothing is).
+/// Sequences in batches: [n / size, size, ..], and the remainder, [n % size, ..] (empty if there is none).
 struct Batches {
   Arrays whole, rest;
 };
 SHARDARRAY_API Batches map_batches(std::span<const ScanLeaf> xs, std::int64_t size, Where w);
-/// What batches and a rest gave, one behind the other.
+/// Concatenates the results of batches and remainder.
 SHARDARRAY_API Arrays join_batches(const Arrays& whole, const Arrays& rest, Where w);
 
 }  // namespace core
@@ -52,11 +52,11 @@ template <class T> [[gnu::noinline]] std::vector<core::ScanLeaf> scan_leaves(con
   return leaves;
 }
 
-/// What a step of scan returns.
+/// The result type of a scan step.
 template <class T> inline constexpr bool is_step = false;
 template <class C, class Y> inline constexpr bool is_step<std::pair<C, Y>> = true;
 template <class T, class C>
-inline constexpr bool keeps_carry = true;  // of what is no step at all something else is said
+inline constexpr bool keeps_carry = true;  // other errors are reported for what is no step at all
 template <class D, class Y, class C>
 inline constexpr bool keeps_carry<std::pair<D, Y>, C> = std::same_as<D, C>;
 template <class C> struct CarryIsTree {
@@ -82,7 +82,7 @@ template <class F, class C, class X> struct StepVerdict {
   static constexpr bool good = is_step<Result> && keeps_carry<Result, C>;
   using Complaint = IsStep<Result, C>;
 };
-/// Asked first: says what is wrong with a function or a first carry.
+/// Checked first: says what is wrong with a function or an initial carry.
 template <class F, class C, class X>
 using ScanCheck =
     Judged<CarryVerdict<C>, TreeVerdict<C>, TreeVerdict<X>, FunctionVerdict<F, C, X>, StepVerdict<F, C, X>>;
@@ -112,25 +112,24 @@ auto scan_as(const char* function, const F& f, const C& init, const X& xs, const
 
 }  // namespace detail
 
-/// Steps over the leading dimension of `xs`: `(carry, y) = f(carry, x)` for x = xs[0], xs[1], ... Returns the pair of the last
-/// carry and of the ys, stacked along a new leading dimension:
+/// Loops over the leading dimension of `xs`: `(carry, y) = f(carry, x)` for x = xs[0], xs[1], ... Returns the pair of the last carry and
+/// the ys, stacked along a new leading dimension:
 ///
 ///     auto [h, hs] = scan([&](Array h, Array x) { h = tanh(matmul(x, w) + matmul(h, u)); return std::pair(h, h); }, h0, xs);
 ///
-/// The carry, xs and what a step gives are trees; `xs` may be `none` with a length given, `f` gets `none` then. A step is
-/// compiled once and runs on the devices again and again, with two buffers for what it carries. Everything has its place
-/// before the first step: a carry where it lies at first, or cut as the steps leave it; sequences are not cut along the steps.
-/// Its derivative keeps the carries of all steps and computes the rest of a step again.
+/// The carry, xs and ys are trees; `xs` may be `none` if a length is given, and f then receives `none`. The step is compiled once and
+/// runs repeatedly on the devices, with two buffers for the carry. All placements are fixed before the first step: the carry stays where
+/// it is initially, or sharded as the steps leave it; sequences are not sharded along the steps. The derivative stores the carries of all
+/// steps and recomputes the rest of each step.
 ///
-/// f is called once while it is recorded, or twice where a weakly typed carry is promoted with what it becomes (0 with float32:
-/// float32; 1.5 with int32: float32, which the step must give then). Throws
-/// ShapeError, DTypeError, TreeError where a step changes the shape, dtype or structure of the carry, ShapeError for sequences of
-/// different lengths or without a leading dimension, another length, or none; TraceError where f prints or calls the host: let
-/// steps return what is to be seen. Source: jax.lax.scan.
+/// f is traced once, or twice if a weakly typed carry is promoted by the first step (0 with float32: float32; 1.5 with int32: float32,
+/// which the step must then return). Throws ShapeError, DTypeError, TreeError if a step changes the shape, dtype or structure of the
+/// carry; ShapeError for sequences of different lengths or without a leading dimension, and a length that differs or is missing;
+/// TraceError if f prints or calls the host: return from the steps what you want to see. Source: jax.lax.scan.
 template <class F, class C, class X>
 [[nodiscard]] auto scan(const F& f, const C& init, const X& xs, const ScanOptions& options = {},
                         Where w = Where::here()) {
-  // Entered here, compilers have a short way from the user's line to what they say of its body.
+  // Entered here, so that compilers report errors in its body close to the user's line.
   [[maybe_unused]] constexpr bool entered =
       requires(const typename detail::Entry<F, C, X>::Function& step, C c, X x) {
     step(std::move(c), std::move(x));
@@ -139,10 +138,10 @@ template <class F, class C, class X>
   else return std::pair<C, detail::Failed>();
 }
 
-/// `c = f(i, c)` for i = lo, lo + 1, .. hi - 1; returns the last c, or `init` where there is no step: of the dtypes that steps
-/// give it. `i` is a weakly typed int32 scalar (int64 where lo or hi need it): it takes the dtype of what it is combined with.
-/// A carry of which steps write a part alone (`c.at(i).set(v)`, dynamic_update_slice) lies in one buffer, where only that part is
-/// written. Throws as scan does, ShapeError for 2^63 steps or more. Source: jax.lax.fori_loop.
+/// Runs `c = f(i, c)` for i = lo, lo + 1, .. hi - 1; returns the last c, or `init` if there are no steps, with the dtypes that steps
+/// would give it. `i` is a weakly typed int32 scalar (int64 if lo or hi require it): it adopts the dtype of what it is combined with. A
+/// carry that steps update only in part (`c.at(i).set(v)`, dynamic_update_slice) is updated in place in one buffer. Throws as scan does,
+/// and ShapeError for 2^63 steps or more. Source: jax.lax.fori_loop.
 template <class F, class C>
 [[nodiscard]] C fori_loop(std::int64_t lo, std::int64_t hi, const F& f, const C& init,
                           Where w = Where::here()) {
@@ -166,13 +165,13 @@ template <class F, class C>
 /// Options of map().
 struct MapOptions {
   std::optional<std::int64_t> batch_size = std::
-      nullopt;  ///< so many elements at once, by vmap; a rest is one smaller batch. none: one after the other
+      nullopt;  ///< elements processed together by vmap; the rest is one smaller batch. none: one element after another
 };
-/// f of every element of `xs` along its leading dimension, stacked: `vmap(f)(xs)` one after the other, in the memory of one:
+/// Applies f to every element of `xs` along the leading dimension and stacks the results: `vmap(f)(xs)` one by one, in the memory of one:
 ///
 ///     const Array norms = map([](const Array& row) { return sqrt(sum(row * row)); }, rows);
 ///
-/// xs and what f returns are trees. Throws as scan does; ShapeError for a batch size below 1. Source: jax.lax.map.
+/// xs and the results of f are trees. Throws as scan does; ShapeError for a batch size below 1. Source: jax.lax.map.
 template <class F, class X>
 [[nodiscard]] auto map(const F& f, const X& xs, const MapOptions& options = {}, Where w = Where::here()) {
   [[maybe_unused]] constexpr bool entered = requires(const typename detail::Entry<F, X>::Function& g, X x) {

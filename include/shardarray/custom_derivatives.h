@@ -1,4 +1,4 @@
-// custom_jvp, custom_vjp: functions with derivatives of their author.
+// custom_jvp, custom_vjp: functions with user-defined derivatives.
 #pragma once
 #include "shardarray/checkpoint.h"
 #include "shardarray/grad.h"
@@ -12,7 +12,7 @@ template <class T> core::PlacedLeaves placed_leaves(const T& t) {
   each_leaf(t, [&](const Array& a, const Path& p) { r.push_back({a, p.text()}); });
   return r;
 }
-/// Arguments as a rule takes them: one as it is, several as a std::tuple.
+/// Arguments as passed to a rule: a single one as it is, several as a std::tuple.
 template <class A> const A& rule_arguments(const std::tuple<A>& args) { return std::get<0>(args); }
 template <class... A>
 requires(sizeof...(A) != 1) const std::tuple<A...>& rule_arguments(const std::tuple<A...>& args) {
@@ -21,7 +21,7 @@ requires(sizeof...(A) != 1) const std::tuple<A...>& rule_arguments(const std::tu
 template <class... A>
 using rule_arguments_t = std::remove_cvref_t<decltype(rule_arguments(std::declval<std::tuple<A...>>()))>;
 
-/// `like` with the next of `floating` in every floating place, and absent arrays elsewhere.
+/// `like` with the next of `floating` in every floating slot, and absent arrays elsewhere.
 template <class T> T floating_tree(const T& like, std::span<const Array> floating) {
   T r = like;
   std::size_t i = 0;
@@ -37,7 +37,7 @@ std::tuple<A...> floating_arguments(const std::tuple<A...>& like, std::span<cons
   return r;
 }
 
-/// The common part of calls: `custom(types)` makes the functions for arguments that are the given copies.
+/// Common to both: `custom(copies, result)` makes the derivative's functions for these arguments.
 template <class F, class... A, class Custom>
 auto custom_call(Where w, const F& f, const std::tuple<A...>& args, const Custom& custom) {
   using R = result_t<F, const A&...>;
@@ -53,7 +53,7 @@ auto custom_call(Where w, const F& f, const std::tuple<A...>& args, const Custom
     result->emplace(std::apply(f, std::as_const(*copies)));
     return slots(**result);
   };
-  // The trees that the derivative's functions keep hold placeholders: no values, and no parts of the trace.
+  // The trees kept by the derivative's functions hold placeholders: no values, and no parts of the trace.
   const core::Arrays out = core::custom_call(body, given, custom(copies, result), w);
   R r = **result;
   set_slots(r, out);
@@ -77,7 +77,7 @@ template <class F, class Rule, class... A> struct JvpRuleVerdict<F, Rule, std::t
   using Complaint = JvpRule<Rule, R, In>;
 };
 
-/// What custom_jvp() returns.
+/// The result of custom_jvp().
 template <class F, class Rule> class CustomJvp : public PlacedCall<CustomJvp<F, Rule>> {
  public:
   CustomJvp(F f, Rule rule) : f_(std::move(f)), rule_(std::move(rule)) {}
@@ -111,7 +111,7 @@ template <class F, class Rule> class CustomJvp : public PlacedCall<CustomJvp<F, 
   std::shared_ptr<const void> id_ = std::make_shared<char>();
 };
 
-/// Those of present arguments.
+/// The cotangents of the present arguments.
 template <class... A>
 core::PlacedLeaves argument_cotangents(const std::tuple<A...>& args,
                                        const rule_arguments_t<A...>& cotangents) {
@@ -124,7 +124,7 @@ core::PlacedLeaves argument_cotangents(const std::tuple<A...>& args,
   });
   return r;
 }
-/// What the forward function of a function that returns R may return.
+/// What the forward function of a function returning R may return.
 template <class T, class R> inline constexpr bool is_result_with_residuals = false;
 template <class R, class S> inline constexpr bool is_result_with_residuals<std::pair<R, S>, R> = true;
 
@@ -164,7 +164,7 @@ struct VjpBackwardVerdict<F, Forward, Backward, std::tuple<A...>> {
   using Complaint = VjpBackward<Backward, Residuals, R, In>;
 };
 
-/// What custom_vjp() returns.
+/// The result of custom_vjp().
 template <class F, class Forward, class Backward>
 class CustomVjp : public PlacedCall<CustomVjp<F, Forward, Backward>> {
  public:
@@ -211,28 +211,28 @@ class CustomVjp : public PlacedCall<CustomVjp<F, Forward, Backward>> {
 
 }  // namespace detail
 
-/// `f` with the derivative `rule`: `rule(arguments, tangents)` returns std::pair(f(arguments), its tangent), which is linear in the
-/// tangents. Arguments are one value, or a std::tuple of several, as in jvp; tangents are trees like them, absent for integers. Forward
-/// and reverse mode go by it, the latter by transposing it:
+/// `f` with the derivative `rule`: `rule(arguments, tangents)` returns std::pair(f(arguments), its tangent), linear in the tangents.
+/// Arguments are one value, or a std::tuple of several, as in jvp; tangents are trees like them, absent for integers. Used in forward
+/// mode and, transposed, in reverse mode:
 ///
 ///     const auto log1pexp = custom_jvp([](const Array& x) { return log(1 + exp(x)); },
 ///                                      [](const Array& x, const Array& dx) {
 ///                                        return std::pair(log(1 + exp(x)), (1 - 1 / (1 + exp(x))) * dx);
 ///                                      });
 ///
-/// The rule may call the function itself. It may stand in jit, vmap, scan and grad of grad. It is called with the function where a
-/// derivative may be asked for, and perhaps later, on any thread: it captures what it needs by value.
+/// The rule may call the function itself. May be used in jit, vmap, scan and grad of grad. The rule is called along with the function if
+/// a derivative may be requested, and perhaps later, on any thread: it must capture what it needs by value.
 ///
-/// Throws, when it is called: TraceError where f or the rule prints or calls the host; ShapeError, DTypeError for a tangent that is
-/// not that of its result; when it is derived: Error by an array that f captures (its derivative is that by arguments), TraceError for
-/// the second derivative of a function that its rule calls where the rule captures arrays. Source: jax.custom_jvp.
+/// Throws, when called: TraceError if f or the rule prints or calls the host; ShapeError, DTypeError for a tangent that does not match
+/// its result. When differentiated: Error with respect to an array that f captures (only arguments have a derivative), TraceError for the
+/// second derivative of a function called by the rule if the rule captures arrays. Source: jax.custom_jvp.
 template <class F, class Rule> [[nodiscard]] auto custom_jvp(F f, Rule rule) {
   return detail::CustomJvp<F, Rule>(std::move(f), std::move(rule));
 }
 
-/// `f` with the reverse-mode derivative of `forward` and `backward`: `forward(args...)` returns std::pair(f(args...), residuals), which
-/// are any tree; `backward(residuals, cotangent)` returns the cotangents of the arguments: one value, or a std::tuple of several, with
-/// absent arrays (Array()) for zeros and for integers:
+/// `f` with a reverse-mode derivative: `forward(args...)` returns std::pair(f(args...), residuals), the residuals being any tree;
+/// `backward(residuals, cotangent)` returns the cotangents of the arguments: one value, or a std::tuple of several, with absent arrays
+/// (Array()) for zeros and for integers:
 ///
 ///     const auto clipped = custom_vjp([](const Array& x, const Array&) { return x; },
 ///                                     [](const Array& x, const Array& most) { return std::pair(x, most); },
@@ -240,9 +240,9 @@ template <class F, class Rule> [[nodiscard]] auto custom_jvp(F f, Rule rule) {
 ///                                       return std::tuple(clip(g, -most, most), Array());
 ///                                     });
 ///
-/// The value is that of f, derived or not, and so are derivatives of the value inside of derivatives: as in JAX where `forward` calls
-/// the function itself. Functions are called as the rule of custom_jvp. Throws as custom_jvp, and Error in
-/// forward mode (jvp, jacfwd, hessian, linearize), of which nothing is known. Source: jax.custom_vjp.
+/// The value is always that of f, differentiated or not, in nested differentiation too: as in JAX if `forward` calls the function itself.
+/// Functions are called like the rule of custom_jvp. Throws as custom_jvp, and Error in forward mode (jvp, jacfwd, hessian, linearize),
+/// for which no rule is known. Source: jax.custom_vjp.
 template <class F, class Forward, class Backward>
 [[nodiscard]] auto custom_vjp(F f, Forward forward, Backward backward) {
   return detail::CustomVjp<F, Forward, Backward>(std::move(f), std::move(forward), std::move(backward));

@@ -1,6 +1,6 @@
-// pmap: one element a device.
+// pmap: one element per device.
 #pragma once
-// In this order: compilers print the way on which a header with an error was included.
+// In this order: compilers print the include path of a header with an error.
 #include "shardarray/array.h"
 #include "shardarray/tree.h"
 
@@ -12,13 +12,13 @@ namespace shardarray {
 /// Options of pmap(): `pmap(f, {.axis_name = "i", .in_axes = {0, none}})`.
 struct PmapOptions {
   std::string axis_name = {};  ///< for collectives: psum(x, "i")
-  Axes in_axes = 0;   ///< as in vmap, but axes count from the front; none: the same value for every device
-  Axes out_axes = 0;  ///< where the mapped dimension appears; none: the first device's value, without it
+  Axes in_axes = 0;            ///< as in vmap, but not negative; none: the same value for every device
+  Axes out_axes = 0;  ///< position of the mapped dimension; none: the first device's value, without it
   std::vector<int> static_args =
       {};  ///< positions of arguments that hold no arrays (they are part of the program anyway)
-  std::vector<int> donate_args = {};  ///< positions that are given away, besides those that are moved in
-  std::vector<Device> devices = {};   ///< element k runs on devices[k]; empty: on the first ones
-  std::optional<std::int64_t> axis_size = std::nullopt;  ///< must be the size of the mapped axes
+  std::vector<int> donate_args = {};  ///< positions that are donated, besides those moved in
+  std::vector<Device> devices = {};   ///< element k runs on devices[k]; empty: the first devices
+  std::optional<std::int64_t> axis_size = std::nullopt;  ///< must equal the size of the mapped axes
 };
 
 namespace detail {
@@ -50,14 +50,14 @@ template <class F> struct MappedOverDevices {
 
 }  // namespace detail
 
-/// Maps `f` over an axis, one element a device; compiled, and cached as jit does. Inside, mapped arguments have no mapped
-/// dimension. Results stay where they were made: row k on device k, and another pmap over them moves nothing. Arguments that
-/// lie elsewhere come over. Fewer elements than devices use the first devices. Nested maps need the product of their sizes:
-/// element (i, j) runs on device i * inner + j.
+/// Maps `f` over an axis, one element per device; compiled and cached as by jit. Inside, mapped arguments lack the mapped dimension.
+/// Results stay where they were computed: row k on device k, so another pmap over them moves nothing. Arguments on other devices are
+/// transferred. With fewer elements than devices, the first devices are used. Nested maps need the product of their sizes: element (i, j)
+/// runs on device i * inner + j.
 ///
-/// The call throws ShapeError when sizes differ, nothing is mapped or an axis is negative or out of range, DeviceError for too
-/// few devices, for given ones that are not as many as there are elements, and for given ones of an inner map, TreeError when
-/// axes do not fit the trees, TraceError inside shard_map, and what a call of jit throws. Source: jax.pmap.
+/// The call throws ShapeError if sizes differ, nothing is mapped or an axis is negative or out of range; DeviceError for too few devices,
+/// if `devices` differs in number from the elements, and for `devices` of an inner map; TreeError if axes do not fit the trees;
+/// TraceError inside shard_map; and what a call of jit throws. Source: jax.pmap.
 template <class F> [[nodiscard]] auto pmap(F f, PmapOptions options = {}) {
   auto cache = core::make_pmap_cache(options.static_args, options.donate_args);
   return Jitted<detail::MappedOverDevices<F>>(

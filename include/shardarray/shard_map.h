@@ -1,17 +1,17 @@
-// shard_map: a function of the local pieces.
+// shard_map: runs a function on the local shards.
 #pragma once
 #include "shardarray/sharding.h"
 #include "shardarray/vmap.h"
 
 namespace shardarray {
 
-/// Specs for trees: one for everything, or a list with an entry for each argument, element or field, as deep as needed; those for static
-/// values may be left out as in Axes.
+/// Specs for trees: one for everything, or a list with an entry for each argument, element or field, nested as needed; entries for static
+/// values may be omitted as in Axes.
 class SHARDARRAY_API Specs {
  public:
   Specs(PartitionSpec spec) : spec_(std::move(spec)) {}
   Specs(std::initializer_list<Specs> entries) : is_list_(true), entries_(entries) {}
-  /// The entry for an array. Throws TreeError where the lists do not fit the tree; `option` is the name to say then.
+  /// The entry for an array. Throws TreeError if the lists do not fit the tree; `option` is the name used in the message.
   [[nodiscard]] const PartitionSpec& at(const Path& path, const char* option) const;
 
  private:
@@ -22,16 +22,16 @@ class SHARDARRAY_API Specs {
 
 /// Options of shard_map(): `shard_map(f, {.mesh = mesh, .in_specs = P("x"), .out_specs = P("x")})`.
 struct ShardMapOptions {
-  Mesh mesh;        ///< whose devices run the program
-  Specs in_specs;   ///< which mesh axes cut which dimension of the arguments
-  Specs out_specs;  ///< how the pieces of the results make up wholes
+  Mesh mesh;        ///< its devices run the program
+  Specs in_specs;   ///< which mesh axes shard which dimension of the arguments
+  Specs out_specs;  ///< how the shards of the results form global arrays
   std::vector<std::string> axis_names =
-      {};  ///< the mesh axes that the function is manual over; none: all of them
+      {};  ///< the mesh axes that the function is manual over; empty: all of them
 };
 
 namespace detail {
 
-/// What shard_map() returns.
+/// The result of shard_map().
 template <class F> struct MappedOverPieces : PlacedCall<MappedOverPieces<F>> {
   MappedOverPieces(F function, ShardMapOptions options) : f(std::move(function)), o(std::move(options)) {}
   template <class... A> using Verdict = AllGood<TreeVerdict<A>..., FunctionVerdict<F, A...>>;
@@ -64,15 +64,15 @@ template <class F> struct MappedOverPieces : PlacedCall<MappedOverPieces<F>> {
 
 }  // namespace detail
 
-/// Maps `f` over the pieces of its arguments: with in_specs P("x") on 8 devices it sees f32[2,4] of an f32[16,4]. Collectives
-/// take the names of mesh axes. What a spec does not name is the same for all positions of that axis; a result that differs
-/// along an axis must name it. Over the other axes of the mesh the program goes on as outside.
+/// Maps `f` over the shards of its arguments: with in_specs P("x") on 8 devices it sees f32[2,4] of an f32[16,4]. Collectives take the
+/// names of mesh axes. Values are the same along axes that their spec does not name; a result that differs along an axis must name it.
+/// Over mesh axes that are not in axis_names, the program is partitioned automatically, as outside.
 ///
-/// Arguments and results are trees, whose types are kept; statics are the same everywhere. Values cannot be read inside.
+/// Arguments and results are trees of the same types as for f; statics are the same everywhere. Values cannot be read inside.
 ///
-/// The call throws ShardingError for a spec that is longer than the rank, names an axis that is none of the map's or one twice, and
-/// for a result that differs along an unnamed axis; ShapeError for sizes that the axes do not divide (it says what to pad to);
-/// TreeError for specs that do not fit the trees. Source: jax.experimental.shard_map.
+/// The call throws ShardingError for a spec that is longer than the rank, names an axis outside the map or repeats one, and for a result
+/// that differs along an unnamed axis; ShapeError for sizes not divisible by the axes (it says what to pad to); TreeError for specs that
+/// do not fit the trees. Source: jax.experimental.shard_map.
 template <class F> [[nodiscard]] auto shard_map(F f, ShardMapOptions options) {
   return detail::MappedOverPieces<F>(std::move(f), std::move(options));
 }

@@ -1,6 +1,6 @@
-// tpmap: pmap for functions of whole values. It splits and copies the arguments by their kinds and may put the results
-// together, so that the mapped function takes and returns what the function itself would. And what belongs to pmap: trees
-// taken apart by device, and a check that replicas agree.
+// tpmap: pmap for functions of unsplit values. It splits and replicates the arguments by their kinds and may join the results, so that
+// the mapped function takes and returns what the function itself would. Also utilities for pmap: splitting trees by device, and checking
+// that replicas agree.
 #pragma once
 #include "shardarray/pmap.h"
 
@@ -11,10 +11,10 @@ enum class ArgType : std::uint8_t {
   broadcast,  ///< every device gets all of it
   shard,      ///< the leading dimension is split: of (N, ...) each device gets (N / D, ...)
   rng,        ///< a key: device i gets row i of random::split(key, D)
-  thru,       ///< has a leading dimension of size D already: device i gets row i
+  thru,       ///< already has a leading dimension of size D: device i gets row i
   fixed,      ///< holds no arrays: part of the program
 };
-using enum ArgType;  // broadcast, shard, ... stand in the namespace
+using enum ArgType;  // broadcast, shard, ... are names of the namespace
 
 namespace detail {
 
@@ -29,8 +29,8 @@ template <class R, class A> struct SoleParameter<std::function<R(A)>> {
 
 }  // namespace detail
 
-/// The option wrap_return: a function of the whole result, or of an Array (also: a generic one), which is applied to every
-/// leaf. It returns the type that it takes.
+/// The option wrap_return: a function of the whole result, or of an Array (also if generic), applied to every leaf. It must return the
+/// type that it takes.
 class WrapReturn {
  public:
   WrapReturn() = default;
@@ -46,7 +46,7 @@ class WrapReturn {
       apply_ = [g = std::move(g)](void* x) { *static_cast<T*>(x) = g(*static_cast<const T*>(x)); };
     }
   }
-  /// Throws TreeError when the function takes neither R nor Array.
+  /// Throws TreeError if the function takes neither R nor Array.
   template <class R> void operator()(R& result) const {
     if (!apply_) return;
     if (type_ == &detail::type_tag<R>) return apply_(&result);
@@ -57,29 +57,29 @@ class WrapReturn {
   }
 
  private:
-  const char* type_ = nullptr;  ///< the tag of what the function takes
+  const char* type_ = nullptr;  ///< the tag of the type that the function takes
   std::function<void(void*)> apply_;
 };
 
 /// Options of tpmap().
 struct TpmapOptions {
   std::string axis_name = {};         ///< for collectives: psum(x, "i")
-  std::vector<ArgType> args = {};     ///< one for each argument
+  std::vector<ArgType> args = {};     ///< one per argument
   WrapReturn wrap_return = {};        ///< default: results keep the leading device axis
-  std::vector<Device> devices = {};   ///< empty: all devices of this process, asked for at the call
-  Axes out_axes = 0;                  ///< where the device axis appears in the results, as in pmap
-  std::vector<int> donate_args = {};  ///< positions that are given away, besides those that are moved in
+  std::vector<Device> devices = {};   ///< empty: all devices of this process, determined at the call
+  Axes out_axes = 0;                  ///< position of the device axis in the results, as in pmap
+  std::vector<int> donate_args = {};  ///< positions that are donated, besides those moved in
 };
 
 namespace core {
 
-/// The number of devices of a call with `given` arguments. Throws TreeError unless as many are declared.
+/// The number of devices of a call with `given` arguments. Throws TreeError unless that many are declared.
 [[nodiscard]] SHARDARRAY_API std::int64_t tpmap_size(std::size_t given, std::span<const ArgType> declared,
                                                      std::span<const Device> devices);
 /// A leaf as pmap takes it. Throws ShapeError, TreeError.
 [[nodiscard]] SHARDARRAY_API Array tpmap_argument(const Array& a, ArgType type, std::int64_t devices,
                                                   const Path& path);
-/// [devices]: an argument that is mapped and says nothing.
+/// [devices]: a mapped dummy argument.
 [[nodiscard]] SHARDARRAY_API Array tpmap_rows(std::int64_t devices);
 [[noreturn]] SHARDARRAY_API void throw_tpmap_number(std::size_t position, ArgType type);
 [[nodiscard]] SHARDARRAY_API Array split_leading(const Array& a, std::int64_t n, const Path& path,
@@ -94,7 +94,7 @@ namespace core {
 
 namespace detail {
 
-/// What tpmap compiles: pmap between the mappings of arguments and results.
+/// What tpmap compiles: pmap between the conversions of arguments and results.
 template <class F> struct MappedWhole {
   F f;
   TpmapOptions options;
@@ -126,7 +126,7 @@ template <class F> struct MappedWhole {
       const ArgType type = options.args[k++];
       return type == broadcast || type == fixed ? Axes(none) : Axes(0);
     };
-    // pmap wants a mapped argument: the last one, that nobody reads.
+    // pmap needs a mapped argument: the last one, which is ignored.
     auto without_last = [this](const A&... a, const Array&) { return f(a...); };
     const MappedOverDevices<decltype(without_last)> mapped{
         without_last, std::make_shared<const PmapOptions>(PmapOptions{
@@ -142,24 +142,24 @@ template <class F> struct MappedWhole {
 
 }  // namespace detail
 
-/// pmap with whole arguments and results:
+/// pmap with unsplit arguments and results:
 ///
 ///     auto f = tpmap(noisy_matmul, {.axis_name = "i", .args = {broadcast, shard, rng}, .wrap_return = join_batches});
 ///     Array y = f(matrix, xs, key);   // xs: (16, 8), inside (2, 8); y: (16, 5)
 ///
-/// `.args` says for each argument how it comes to the devices; inside, `f` sees its own part without a device axis. Arguments
-/// are trees. Results have a leading device axis of size D, row i from device i, which `.wrap_return` may reshape. All is one
-/// program. No device is touched before the first call.
+/// `.args` says for each argument how it is distributed; inside, `f` sees its part without a device axis. Arguments are trees. Results
+/// have a leading device axis of size D, row i from device i, which `.wrap_return` may reshape. Everything is one program. No device is
+/// touched before the first call.
 ///
-/// The call throws TreeError when it has another number of arguments than `.args` or a fixed one holds arrays, ShapeError
-/// when rows cannot be divided among the devices, are not as many as devices (thru), or a leaf or a number that is split has no
-/// leading dimension; what random::split throws for what is no key, and what pmap throws.
+/// The call throws TreeError if the number of arguments differs from `.args` or a fixed one holds arrays; ShapeError if rows cannot be
+/// divided among the devices, their number is not that of the devices (thru), or a leaf or number to be split has no leading dimension;
+/// what random::split throws for an invalid key, and what pmap throws.
 template <class F> [[nodiscard]] auto tpmap(F f, TpmapOptions options) {
   JitOptions o{.name = "tpmap", .donate_args = options.donate_args, .relocate = true};
   return jit(detail::MappedWhole<F>{std::move(f), std::move(options)}, std::move(o));
 }
 
-/// Every leaf (n * k, ...) as (n, k, ...). Throws ShapeError when the rows cannot be divided, for n < 1 and for a scalar.
+/// Reshapes every leaf from (n * k, ...) to (n, k, ...). Throws ShapeError if the rows cannot be divided, for n < 1 and for a scalar.
 template <Tree T> [[nodiscard]] T split_leading_axis(std::int64_t n, T tree, Where w = Where::here()) {
   const Site site(w);
   detail::each_leaf(tree, [&](Array& a, const Path& p) {
@@ -167,8 +167,8 @@ template <Tree T> [[nodiscard]] T split_leading_axis(std::int64_t n, T tree, Whe
   });
   return tree;
 }
-/// Every leaf with its first `axes` dimensions made one: (n, k, ...) gives (n * k, ...). Throws ShapeError for a leaf of
-/// lower rank or axes < 1.
+/// Merges the first `axes` dimensions of every leaf: (n, k, ...) gives (n * k, ...). Throws ShapeError for a leaf of lower rank or axes <
+/// 1.
 template <Tree T>
 [[nodiscard]] T flatten_leading_axes(T tree, std::int64_t axes = 2, Where w = Where::here()) {
   const Site site(w);
@@ -177,7 +177,7 @@ template <Tree T>
   });
   return tree;
 }
-/// A wrap_return: every device's batch one after the other, (D, N / D, ...) as (N, ...). Throws ShapeError for a rank below 2.
+/// A wrap_return: concatenates the devices' batches, (D, N / D, ...) to (N, ...). Throws ShapeError for a rank below 2.
 inline constexpr struct join_batches_fn {
   [[nodiscard]] Array operator()(const Array& x, Where w = Where::here()) const {
     const Site site(w);
@@ -185,12 +185,11 @@ inline constexpr struct join_batches_fn {
   }
 } join_batches{};
 
-/// The rows of a tree with a leading device axis: as many trees as the first leaf has rows, item i with row i of every leaf
-/// (of a shorter one the last row). Rows are uncommitted arrays on the device that holds them: device i for results of pmap,
-/// where nothing is copied. Of leaves that lie in several processes they are committed.
+/// Splits a tree with a leading device axis into rows: as many trees as the first leaf has rows, item i with row i of every leaf (of a
+/// shorter leaf, the last row). Rows are uncommitted arrays on the device that holds them: device i for results of pmap, without a copy.
+/// Rows of leaves spread over several processes are committed.
 ///
-/// Throws TreeError for a tree without arrays, ShapeError for a leaf without leading axis, or without rows where the first has
-/// some.
+/// Throws TreeError for a tree without arrays, ShapeError for a leaf without a leading axis, or without rows if the first leaf has some.
 template <Tree T> [[nodiscard]] std::vector<T> unshard(const T& tree, Where w = Where::here()) {
   const Site site(w);
   std::vector<T> r;
@@ -200,21 +199,20 @@ template <Tree T> [[nodiscard]] std::vector<T> unshard(const T& tree, Where w = 
 }
 /// Options of assert_replica_integrity().
 struct IntegrityOptions {
-  double rtol = 1e-5, atol = 1e-5;    ///< relative, absolute; both 0: equal bit for bit
+  double rtol = 1e-5, atol = 1e-5;    ///< relative and absolute tolerance; both 0: bitwise equality
   bool is_device_replicated = false;  ///< leaves have a leading device axis whose rows are the replicas
 };
 namespace core {
 SHARDARRAY_API void assert_replica_integrity(std::span<const Array> leaves,
                                              std::span<const std::string> paths, const IntegrityOptions& o);
 }  // namespace core
-/// Compares the memory of all devices that should hold the same: every part of every leaf that lies on several of them. They
-/// agree when |x - x0| <= atol + rtol |x0| for floating x, x0 that of the first holder; NaN agrees with NaN; all other dtypes
-/// must be equal. Slow: everything is read. Several processes call it together; replicas of all of them are compared, in all of
-/// them: each needs memory for all that all devices hold of a leaf. What each process has for itself, on devices of its own alone, is no
-/// replica of what others have.
+/// Checks that replicas agree: compares, for every shard of every leaf, the memory of all devices that hold it. Floating x agree if |x -
+/// x0| <= atol + rtol |x0|, x0 being the first holder's; NaN agrees with NaN; all other dtypes must be equal. Slow: everything is read. A
+/// collective call for several processes: replicas of all processes are compared, in each of them, which takes memory for everything that
+/// all devices hold of a leaf. Arrays on a process' own devices only are not replicas of those of other processes.
 ///
-/// Throws ShardingError with leaf, replica, device, index and both values where they disagree, in all processes, ShapeError for a leaf without the
-/// device axis that was said to be there.
+/// Throws ShardingError with leaf, replica, device, index and both values on disagreement, in all processes; ShapeError for a leaf
+/// without the device axis announced by the options.
 template <Tree T>
 void assert_replica_integrity(const T& tree, const IntegrityOptions& o = {}, Where w = Where::here()) {
   const Site site(w, "assert_replica_integrity");
