@@ -1,5 +1,5 @@
-// Layers as plain structs, as in Equinox: trees of arrays that are called on one example. Batch with vmap. Names, order of fields
-// and initial bits are Equinox's.
+// Layers as plain structs, as in Equinox: trees of arrays, called on one example; use vmap for batches. Names, field order and initial
+// bits are Equinox's.
 //
 // Layers throw Error for an absent array, DTypeError for a complex dtype, and what their docs say.
 #pragma once

@@ -1,4 +1,4 @@
-// Attention in blocks along the keys: no matrix of all queries and keys is kept, in the derivative neither.
+// Attention in blocks along the keys: never stores a matrix of all queries and keys, nor does its derivative.
 #pragma once
 #include <optional>
 #include <type_traits>
@@ -14,58 +14,58 @@ namespace shardarray::nn {
 struct AttentionOptions {
   Array bias = {};  ///< added to the scores: broadcast to [batch, heads, T, S]
   Array mask =
-      {};  ///< bool, of that shape too: false, a key does not count; where none counts, all count alike
+      {};  ///< bool, of the same shape; false masks a key; where all keys are masked, all of them count equally
   std::optional<double> scale = std::nullopt;  ///< of the scores; none: 1 / sqrt(size of a head)
-  bool is_causal = false;                      ///< a key counts for queries of its position and behind
-  Array query_offset = 0;            ///< the position of the first query among the keys: an integer scalar
-  Array key_value_seq_lengths = {};  ///< integers [batch] (a scalar without a batch): how many keys count
-  /// How many positions before and behind its own a query sees.
+  bool is_causal = false;                      ///< queries see keys up to their own position
+  Array query_offset = 0;            ///< position of the first query among the keys: an integer scalar
+  Array key_value_seq_lengths = {};  ///< integers [batch] (a scalar without a batch): number of valid keys
+  /// How many positions before and after its own a query sees.
   std::optional<std::pair<std::int64_t, std::int64_t>> local_window_size = std::nullopt;
-  /// Keys that are looked at together; of fewer queries than that so many more, as long as the scores of a head are block_size^2.
+  /// Keys processed together. With fewer queries than that, blocks grow until a head has block_size^2 scores.
   std::int64_t block_size = 256;
-  Dropout dropout = {0, false};  ///< of the weights; wants a key
+  Dropout dropout = {0, false};  ///< of the weights; requires a key
   Array dropout_keys = {};       ///< [heads, 2]: a key for each head
 };
-/// softmax(query key^T * scale + bias) value of every head: queries [batch, T, heads, size], keys and values [batch, S, groups, size],
-/// all with or without the batch; values may have a size of their own. groups divides heads: each key serves heads / groups queries
-/// that lie side by side. Of the promoted dtype, computed in float32 (float64 of float64). Its memory grows with T + S times
-/// block_size, its derivative's too: every block is computed again there. Keys that are cut along S stay where they are if they are one
-/// block, else each block is brought to all: with a large block_size scores are partial, at most three small sums move. Throws DTypeError unless all three are floating, and for
-/// masks and lengths of other dtypes, ShapeError where shapes do not fit or there is no key. Sources: jax.nn.dot_product_attention for
-/// names and values; T. Dao et al. (2022).
+/// softmax(query key^T * scale + bias) value for every head: queries [batch, T, heads, size], keys and values [batch, S, groups, size],
+/// all with or without the batch; values may have a different size. groups divides heads: each key serves heads / groups adjacent query
+/// heads. The result has the promoted dtype, computed in float32 (float64 for float64). Memory grows with T + S times block_size, also
+/// for the derivative, which recomputes every block. Keys sharded along S stay in place if they form one block; otherwise each block is
+/// sent to all devices. So with a large block_size scores are partial, and at most three small sums move. Throws DTypeError unless all
+/// three are floating, and for masks and lengths of other dtypes, ShapeError if shapes do not fit or there is no key. Sources:
+/// jax.nn.dot_product_attention for names and values; T. Dao et al. (2022).
 [[nodiscard]] SHARDARRAY_API Array dot_product_attention(const Array& query, const Array& key,
                                                          const Array& value, const AttentionOptions& o = {},
                                                          Where w = Where::here());
 
-/// Rotates pairs of elements by angles that grow with the position: [T, size] -> [T, size], of the dtype of x. Map it over heads:
+/// Rotates pairs of elements by angles that grow with the position: [T, size] -> [T, size], in the dtype of x. Map it over heads:
 /// `vmap(rope, {.in_axes = 1, .out_axes = 1})(heads)`. Source: J. Su et al. (2021).
 struct SHARDARRAY_API RotaryPositionalEmbedding {
   std::int64_t embedding_size = 0;  ///< even
   double theta = 10000;
   DType dtype = float32;  ///< of sines and cosines
-  /// `offset`: the position of the first row, an integer scalar. Throws ShapeError for another size and an odd one, DTypeError unless
-  /// x is floating and the offset an integer.
+  /// `offset`: the position of the first row, an integer scalar. Throws ShapeError for another size and an odd one, DTypeError unless x
+  /// is floating and the offset an integer.
   [[nodiscard]] Array operator()(const Array& x, const Array& offset = 0, Where w = Where::here()) const;
 };
 
-/// Keys and values that were seen: a value that a step takes and gives.
+/// The keys and values seen so far: a value that a step takes and returns.
 struct SHARDARRAY_API KeyValueCache {
   Array key;     ///< [max_length, groups, size]
   Array value;   ///< [max_length, groups, size]
-  Array length;  ///< int32: how many positions are filled
+  Array length;  ///< int32: number of filled positions
   /// Zeros. Throws ShapeError for negative sizes, DTypeError for a dtype that is not floating.
   [[nodiscard]] static KeyValueCache init(std::int64_t max_length, std::int64_t groups, std::int64_t qk_size,
                                           std::int64_t vo_size, DType dtype = float32,
                                           Where w = Where::here());
-  /// Puts T new keys and values behind those that are there, and gives what T queries [T, heads, size] see of them: each what is not
-  /// behind its own position. Options as far as they leave causality, offset and lengths alone. Positions beyond max_length
-  /// overwrite the last ones: the caller counts. Throws as dot_product_attention(), ShapeError for more than max_length positions.
+  /// Appends T new keys and values, and returns the attention of T queries [T, heads, size], each seeing keys up to its own position.
+  /// Options must not set causality, offset and lengths. Positions beyond max_length overwrite the last ones: the caller must count.
+  /// Throws as dot_product_attention(), and ShapeError for more than max_length positions.
   [[nodiscard]] std::pair<Array, KeyValueCache> attend(const Array& query, const Array& new_key,
                                                        const Array& new_value, const AttentionOptions& o = {},
                                                        Where w = Where::here()) const;
 };
 
-/// Options of MultiheadAttention::init(); sizes that are not given are those of Equinox.
+/// Options of MultiheadAttention::init(); default sizes are those of Equinox.
 struct MultiheadAttentionOptions {
   std::optional<std::int64_t> key_size = std::nullopt;     ///< none: query_size
   std::optional<std::int64_t> value_size = std::nullopt;   ///< none: query_size
@@ -77,26 +77,25 @@ struct MultiheadAttentionOptions {
   bool inference = false;  ///< see inference_mode()
   DType dtype = float32;   ///< of weights and biases, floating
 };
-/// How MultiheadAttention is called: `attention(q, k, v, {.mask = mask, .key = key})`.
+/// Call options of MultiheadAttention: `attention(q, k, v, {.mask = mask, .key = key})`.
 struct MultiheadAttentionCall {
   Array mask = {};  ///< bool [T, S] or [heads, T, S]
   Array key = {};   ///< for dropout
   std::optional<bool> inference = std::nullopt;
-  bool is_causal = false;         ///< a key counts for queries of its position and behind
+  bool is_causal = false;         ///< queries see keys up to their own position
   std::int64_t block_size = 256;  ///< as in AttentionOptions
 };
-/// Projections of queries, keys and values to heads, attention of each, and a projection of all heads. Source: A. Vaswani et al.
-/// (2017).
+/// Projects queries, keys and values to heads, applies attention to each, and projects all heads. Source: A. Vaswani et al. (2017).
 struct SHARDARRAY_API MultiheadAttention {
   Linear query_proj, key_proj, value_proj, output_proj;
   Dropout dropout = {0, false};
   std::int64_t num_heads = 1;
-  /// With Equinox's bits. Throws as Linear::init(), ShapeError for fewer than one head.
+  /// Initialized with Equinox's bits. Throws as Linear::init(), and ShapeError for fewer than one head.
   [[nodiscard]] static MultiheadAttention init(std::int64_t num_heads, std::int64_t query_size,
                                                const Array& key, const MultiheadAttentionOptions& o = {},
                                                Where w = Where::here());
-  /// queries [T, query_size], keys [S, key_size], values [S, value_size] -> [T, output_size]. Throws ShapeError for anything else,
-  /// and as Dropout.
+  /// queries [T, query_size], keys [S, key_size], values [S, value_size] -> [T, output_size]. Throws ShapeError for anything else, and as
+  /// Dropout.
   [[nodiscard]] Array operator()(const Array& query, const Array& key, const Array& value,
                                  const MultiheadAttentionCall& o = {}, Where w = Where::here()) const {
     return (*this)(
@@ -106,12 +105,12 @@ struct SHARDARRAY_API MultiheadAttention {
         },
         o, w);
   }
-  /// What process_heads takes and gives: [T, heads, size].
+  /// The argument and result of process_heads: [T, heads, size].
   struct Heads {
     Array query, key, value;
   };
-  /// The same with a function of heads between projections and attention: `process_heads(query, key, value)` gives Heads of the
-  /// same shapes, as with RotaryPositionalEmbedding. Throws ShapeError for other ones.
+  /// The same with a function of the heads between projections and attention: `process_heads(query, key, value)` returns Heads of the
+  /// same shapes, as with RotaryPositionalEmbedding. Throws ShapeError for other shapes.
   template <class F>
   requires std::is_invocable_r_v<Heads, const F&, const Array&, const Array&, const Array&>
   [[nodiscard]] Array operator()(const Array& query, const Array& key, const Array& value,

@@ -1,29 +1,28 @@
-// Initial weights: names, defaults and bits of jax.nn.initializers. An initializer is a value, called with a key and a shape:
+// Weight initializers, with names, defaults and bits of jax.nn.initializers. An initializer is a value, called with a key and a shape:
 //
 //     const Array weight = nn::initializers::he_normal()(key, {64, 32});
 //
-// They throw as random::normal: for a key that is no single one, negative sizes, a dtype that is not floating.
+// They throw as random::normal: for an invalid key, negative sizes, a dtype that is not floating.
 #pragma once
 #include "shardarray/ops.h"
 
 namespace shardarray::nn::initializers {
 
-/// What is drawn: normal between -2 and 2 standard deviations, normal, or uniform.
+/// What to draw from: a normal truncated at 2 standard deviations, a normal, or a uniform distribution.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
 enum class Distribution : std::uint8_t { truncated_normal, normal, uniform };
-/// By what the variance is divided: the numbers of inputs and outputs of one element of the other side, their mean, or the root of
-/// their product.
+/// What divides the variance: the number of inputs per output, of outputs per input, their mean, or their geometric mean.
 enum class FanMode : std::uint8_t { fan_in, fan_out, fan_avg, fan_geo_avg };
 #pragma GCC diagnostic pop
-/// Which dimensions of a weight are what; the others are a window, whose elements all count.
+/// The roles of a weight's dimensions; the others are a window, all of whose elements count.
 struct FanAxes {
   Shape in_axis = {-2};   ///< inputs
   Shape out_axis = {-1};  ///< outputs
-  Shape batch_axis = {};  ///< weights of their own
+  Shape batch_axis = {};  ///< separate weights
 };
 
-/// Zeros and ones: the key is not used.
+/// Zeros and ones; the key is unused.
 inline constexpr struct SHARDARRAY_API zeros_fn {
   [[nodiscard]] Array operator()(const Array& key, const Shape& shape, DType dtype = float32,
                                  Where w = Where::here()) const;
@@ -40,8 +39,8 @@ struct SHARDARRAY_API Constant {
 };
 [[nodiscard]] inline Constant constant(double value) { return {value}; }
 
-/// `scale` times a draw: uniform in [0, 1), standard normal, or standard normal between lower and upper (float16 and bfloat16 by way
-/// of float32).
+/// `scale` times a draw: uniform in [0, 1), standard normal, or standard normal between lower and upper (float16 and bfloat16 via
+/// float32).
 struct SHARDARRAY_API Scaled {
   Distribution distribution = Distribution::normal;
   double scale = 1e-2;
@@ -55,7 +54,7 @@ struct SHARDARRAY_API Scaled {
   return {Distribution::truncated_normal, stddev, lower, upper};
 }
 
-/// A draw of mean 0 and variance scale / fan. Throws ShapeError for axes that the shape does not have: of a vector the default ones.
+/// Mean 0 and variance scale / fan. Throws ShapeError for axes that the shape lacks: for a vector, even the default ones.
 struct SHARDARRAY_API VarianceScaling {
   double scale = 1;
   FanMode mode = FanMode::fan_in;
@@ -68,8 +67,8 @@ struct SHARDARRAY_API VarianceScaling {
                                                       const FanAxes& axes = {}) {
   return {scale, mode, distribution, axes};
 }
-/// Of scale 1 over the mean of both fans (X. Glorot, Y. Bengio, 2010; xavier is another name), 1 over the fan of inputs (Y. LeCun et
-/// al., 1998), 2 over that (K. He et al., 2015; kaiming is another name). The normal ones are truncated.
+/// Scale 1 over the mean of both fans (X. Glorot, Y. Bengio, 2010; also called xavier), 1 over the input fan (Y. LeCun et al., 1998), 2
+/// over the input fan (K. He et al., 2015; also called kaiming). The normal ones are truncated.
 [[nodiscard]] inline VarianceScaling glorot_uniform(const FanAxes& axes = {}) {
   return {1, FanMode::fan_avg, Distribution::uniform, axes};
 }

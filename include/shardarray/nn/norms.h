@@ -1,5 +1,5 @@
-// Normalisations. They are computed in float32 (float64 of float64) and rounded once to the dtype of x, which is floating, else
-// DTypeError. Weights begin as ones, biases as zeros.
+// Normalizations. They are computed in float32 (float64 for float64) and rounded once to the dtype of x, which must be floating, else
+// DTypeError. Weights start as ones, biases as zeros.
 #pragma once
 #include <optional>
 #include <string>
@@ -18,7 +18,7 @@ struct LayerNormOptions {
   bool use_bias = true;    ///< false: bias is absent
   DType dtype = float32;   ///< of weight and bias
 };
-/// (x - mean) / sqrt(variance + eps) * weight + bias, over the whole of x. Source: J. L. Ba et al. (2016).
+/// (x - mean) / sqrt(variance + eps) * weight + bias, with statistics over all of x. Source: J. L. Ba et al. (2016).
 struct SHARDARRAY_API LayerNorm {
   Shape shape;  ///< of x
   double eps = 1e-5;
@@ -34,7 +34,7 @@ struct SHARDARRAY_API LayerNorm {
   /// [shape..] -> [shape..]. Throws ShapeError for another shape: batch with vmap.
   [[nodiscard]] Array operator()(const Array& x, Where w = Where::here()) const;
 };
-/// x / sqrt(mean(x^2) + eps) * weight + bias, over the whole of x. Source: B. Zhang, R. Sennrich (2019).
+/// x / sqrt(mean(x^2) + eps) * weight + bias, with the mean over all of x. Source: B. Zhang, R. Sennrich (2019).
 struct SHARDARRAY_API RMSNorm {
   Shape shape;  ///< of x
   double eps = 1e-5;
@@ -57,13 +57,13 @@ struct GroupNormOptions {
   bool channelwise_affine = true;  ///< false: weight and bias are absent
   DType dtype = float32;           ///< of weight and bias
 };
-/// LayerNorm of each group of channels, with a weight and a bias for each channel. Source: Y. Wu, K. He (2018).
+/// LayerNorm over each group of channels, with a weight and a bias per channel. Source: Y. Wu, K. He (2018).
 struct SHARDARRAY_API GroupNorm {
   std::int64_t groups = 1;
   double eps = 1e-5;
   Array weight;  ///< [channels]; absent: 1
   Array bias;    ///< [channels]; absent: 0
-  /// Throws ShapeError unless there is a group at least, the groups divide the channels, and channels are given for weights.
+  /// Throws ShapeError unless there is at least one group, the groups divide the channels, and channels are given if there are weights.
   [[nodiscard]] static GroupNorm init(std::int64_t groups,
                                       std::optional<std::int64_t> channels = std::nullopt,
                                       const GroupNormOptions& o = {}, Where w = Where::here());
@@ -71,8 +71,7 @@ struct SHARDARRAY_API GroupNorm {
   [[nodiscard]] Array operator()(const Array& x, Where w = Where::here()) const;
 };
 
-/// How BatchNorm uses what it has seen. batch: training uses the batch alone, inference the running statistics. ema: both use the
-/// running ones.
+/// Which statistics BatchNorm uses. batch: those of the batch in training, the running ones in inference. ema: the running ones in both.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
 enum class BatchNormMode : std::uint8_t { batch, ema };
@@ -81,20 +80,20 @@ enum class BatchNormMode : std::uint8_t { batch, ema };
 struct BatchNormOptions {
   double eps = 1e-5;
   bool channelwise_affine = true;  ///< false: weight and bias are absent
-  /// What the running statistics keep of themselves in a step, from 0 to 1; in mode batch less than 1.
+  /// The share of the running statistics that is kept in a step, from 0 to 1; less than 1 in mode batch.
   double momentum = 0.99;
   bool inference = false;                     ///< see inference_mode()
   DType dtype = float32;                      ///< of weight, bias and state
-  BatchNormMode mode = BatchNormMode::batch;  ///< Equinox's default is ema, of which it warns
+  BatchNormMode mode = BatchNormMode::batch;  ///< Equinox's default is ema, with a warning
 };
-/// What BatchNorm has seen: a value that a call takes and gives.
+/// The running statistics of BatchNorm: a value that a call takes and returns.
 struct BatchNormState {
-  Array count;  ///< int32: of how many batches
-  Array mean;   ///< [channels], of the running statistics
+  Array count;  ///< int32: number of batches seen
+  Array mean;   ///< [channels], the running statistics
   Array var;    ///< [channels]
 };
-/// (x - mean) / sqrt(variance + eps) * weight + bias with one mean and variance for each channel, over the rest of x and over the
-/// named axes of the maps around it:
+/// (x - mean) / sqrt(variance + eps) * weight + bias with one mean and variance per channel, over the rest of x and over the named axes
+/// of the enclosing maps:
 ///
 ///     auto [y, next] = vmap(norm, {.in_axes = {0, none}, .out_axes = {0, none}, .axis_name = "batch"})(x, state);
 ///
@@ -103,19 +102,19 @@ struct SHARDARRAY_API BatchNorm {
   Array weight;                        ///< [channels]; absent: 1
   Array bias;                          ///< [channels]; absent: 0
   std::vector<std::string> axis_name;  ///< of the maps that batch it
-  bool inference = false;              ///< the running statistics are used, and stay
+  bool inference = false;              ///< use the running statistics and do not update them
   std::int64_t input_size = 0;         ///< channels
   double eps = 1e-5, momentum = 0.99;
   BatchNormMode mode = BatchNormMode::batch;
   DType dtype = float32;  ///< of the state
-  /// Throws ShapeError for a negative size, DTypeError for a dtype that is not floating, Error for another momentum and without a
-  /// name.
+  /// Throws ShapeError for a negative size, DTypeError for a dtype that is not floating, Error for a momentum out of range and without an
+  /// axis name.
   [[nodiscard]] static BatchNorm init(std::int64_t input_size, const NamedAxes& axis_name,
                                       const BatchNormOptions& o = {}, Where w = Where::here());
-  /// Of nothing seen: count 0, mean 0, variance 1 (ema: 0).
+  /// The initial state: count 0, mean 0, variance 1 (ema: 0).
   [[nodiscard]] BatchNormState init_state(Where w = Where::here()) const;
-  /// x [channels, d..] -> the same, promoted with weight and state, and the next state. Throws ShapeError for other channels, Error for
-  /// a momentum that init refuses, in training TraceError where no map around it has that name.
+  /// x [channels, d..] -> the same shape, promoted with weight and state, and the next state. Throws ShapeError for other channels, Error
+  /// for a momentum that init rejects, and in training TraceError if no enclosing map has that axis name.
   [[nodiscard]] std::pair<Array, BatchNormState> operator()(const Array& x, const BatchNormState& state,
                                                             const CallOptions& o = {},
                                                             Where w = Where::here()) const;

@@ -1,4 +1,4 @@
-// Layers one after another, and the switch from training to inference.
+// Sequences of layers, and switching from training to inference.
 #pragma once
 #include <tuple>
 #include <type_traits>
@@ -12,7 +12,7 @@ namespace shardarray::nn {
 
 namespace detail {
 
-/// Layers that are called with a state and give the next one, as BatchNorm.
+/// Layers that are called with a state and return the next one, as BatchNorm.
 template <class L> inline constexpr bool is_stateful = requires(const L& layer) { layer.init_state(); };
 template <class L> auto first_state(const L& layer) {
   if constexpr (is_stateful<L>) return layer.init_state();
@@ -32,12 +32,12 @@ template <class L, class S> Array call_layer(const L& layer, const Array& x, S& 
 
 }  // namespace detail
 
-/// Layers and activations, called one after another: `sequential(Linear::init(2, 8, a), relu, Dropout{0.1}, Linear::init(8, 1, b))`.
-/// A layer is what takes and gives an Array; one that takes CallOptions too gets a key of its own, split from `.key`.
+/// Layers and activations applied in sequence: `sequential(Linear::init(2, 8, a), relu, Dropout{0.1}, Linear::init(8, 1, b))`. A layer is
+/// anything that maps an Array to an Array; one that also takes CallOptions gets its own key, split from `.key`.
 template <class... Layers> struct Sequential {
   std::tuple<Layers...> layers;
   static constexpr bool has_state = (detail::is_stateful<Layers> || ...);
-  /// The first states of the layers: of those without one `none`.
+  /// The initial states of the layers; `none` for those without one.
   using State = std::tuple<decltype(detail::first_state(std::declval<const Layers&>()))...>;
 
   [[nodiscard]] State init_state() const requires has_state {
@@ -55,7 +55,7 @@ template <class... Layers> struct Sequential {
         return detail::call_layer(layer, v, own);
       });
   }
-  /// With the layers' states, of which it gives the next.
+  /// Takes the layers' states and also returns the next ones.
   [[nodiscard]] std::pair<Array, State> operator()(const Array& x, const State& state,
                                                    const CallOptions& o = {},
                                                    Where w = Where::here()) const requires has_state {
@@ -81,7 +81,7 @@ template <class... Layers> struct Sequential {
     return y;
   }
 };
-/// The Sequential of these layers.
+/// Builds a Sequential of these layers.
 template <class... Layers> [[nodiscard]] Sequential<Layers...> sequential(Layers... layers) {
   return {std::tuple<Layers...>(std::move(layers)...)};
 }
@@ -107,7 +107,7 @@ template <class T> void set_inference(T& t, bool value) {
 
 }  // namespace detail
 
-/// The model with every field `bool inference` of it and its parts set: layers that behave otherwise in training do so no more.
+/// Sets every field `bool inference` of the model and its parts, so that layers with special training behaviour stop using it.
 template <Tree T> [[nodiscard]] T inference_mode(T model, bool value = true) {
   detail::set_inference(model, value);
   return model;

@@ -1,16 +1,16 @@
-// The arithmetic of adaptive optimizers before the learning rate: means of gradients divided by roots of means of their squares.
-// Names, defaults and arithmetic are optax's; all of them follow the rules of transform.h. t is the number of updates with this
-// one, mu and nu are means of g and g^2, and a hat says that they are divided by 1 - b^t.
+// Adaptive optimizers without the learning rate: means of gradients divided by roots of means of their squares. Names, defaults and
+// arithmetic are optax's; all follow the rules of transform.h. t is the number of updates including this one, mu and nu are means of g
+// and g^2; hats denote division by 1 - b^t.
 #pragma once
 #include "shardarray/optim/transform.h"
 
 namespace shardarray::optim {
 
 // ---------------------------------------------------------------- states
-/// What adam keeps of parameters T, and scale_by_adam, _adamax, _belief, _novograd, _radam and _yogi.
+/// The state of adam for parameters T, and of scale_by_adam, _adamax, _belief, _novograd, _radam and _yogi.
 template <class T> struct AdamState {
   Array count;  ///< updates so far, int32
-  T mu, nu;     ///< means of g and g^2, of the parameters' shapes; absent where those are not floating
+  T mu, nu;     ///< means of g and g^2, of the parameters' shapes; absent for non-floating ones
 };
 template <class T> using ScaleByAdamState = AdamState<T>;
 template <class T> struct ScaleByAmsgradState {
@@ -35,13 +35,13 @@ template <class T> struct ScaleByAdaDeltaState {
 };
 template <class T> struct FactoredState {
   Array count;
-  /// Of factored parameters the means over the longest and the second longest dimension, of others v, as long as they are; what is
-  /// not used is one zero.
+  /// For factored parameters the means over the longest and the second longest dimension; for others v, of their full size. Unused ones
+  /// are a single zero.
   T v_row, v_col, v;
 };
 
 // ---------------------------------------------------------------- options
-/// Options of adam(), of optax's names and defaults.
+/// Options of adam(), with optax's names and defaults.
 struct AdamOptions {
   double b1 = 0.9, b2 = 0.999;  ///< decay of the means of g and g^2
   double eps = 1e-8;            ///< added to sqrt(mean of g^2)
@@ -51,7 +51,7 @@ struct AdamOptions {
 /// Options of amsgrad().
 struct AmsgradOptions {
   double b1 = 0.9, b2 = 0.999, eps = 1e-8, eps_root = 0;      ///< as adam's
-  bool bias_correction_mu = true, bias_correction_nu = true;  ///< hats on mu, on nu
+  bool bias_correction_mu = true, bias_correction_nu = true;  ///< bias correction (hats) of mu, of nu
 };
 /// Options of adamax().
 struct AdamaxOptions {
@@ -61,7 +61,7 @@ struct AdamaxOptions {
 /// Options of radam().
 struct RadamOptions {
   double b1 = 0.9, b2 = 0.999, eps = 1e-8, eps_root = 0;  ///< as adam's
-  double threshold = 5;   ///< below this length of the mean of g^2 updates are mu hat alone
+  double threshold = 5;   ///< while the length of the mean of g^2 is below it, updates are mu hat alone
   bool nesterov = false;  ///< as adam's
 };
 /// Options of adabelief().
@@ -74,7 +74,7 @@ struct AdabeliefOptions {
 /// Options of scale_by_yogi().
 struct YogiOptions {
   double b1 = 0.9, b2 = 0.999, eps = 1e-3, eps_root = 0;  ///< as adam's
-  double initial_accumulator_value = 1e-6;                ///< mu and nu at first
+  double initial_accumulator_value = 1e-6;                ///< initial mu and nu
 };
 /// Options of scale_by_novograd().
 struct ScaleByNovogradOptions {
@@ -86,22 +86,22 @@ struct ScaleByNovogradOptions {
 struct RmsOptions {
   double decay = 0.9;            ///< of the means
   double eps = 1e-8;             ///< added to the mean of g^2
-  double initial_scale = 0;      ///< the mean of g^2 at first
-  bool eps_in_sqrt = true;       ///< else eps is added to the root
-  bool bias_correction = false;  ///< hats on the means
+  double initial_scale = 0;      ///< the initial mean of g^2
+  bool eps_in_sqrt = true;       ///< otherwise eps is added to the root
+  bool bias_correction = false;  ///< bias correction (hats) of the means
 };
 /// Options of scale_by_rss().
 struct RssOptions {
-  double initial_accumulator_value = 0.1;  ///< the sum at first
+  double initial_accumulator_value = 0.1;  ///< the initial sum
   double eps = 1e-7;                       ///< added to the sum
 };
 /// Options of scale_by_factored_rms().
 struct FactoredRmsOptions {
-  bool factored = true;          ///< keep two means instead of one that is as long as the parameter
+  bool factored = true;          ///< keep two means instead of one of the parameter's full size
   double decay_rate = 0.8;       ///< the mean's decay is 1 - t^-decay_rate
   std::int64_t step_offset = 0;  ///< subtracted from t
   std::int64_t min_dim_size_to_factor =
-      128;                 ///< only where the two longest dimensions have that size at least
+      128;                 ///< only parameters whose two longest dimensions have at least that size
   double epsilon = 1e-30;  ///< added to g^2
 };
 
@@ -150,7 +150,7 @@ struct YogiRule {
 struct NovogradRule {
   static constexpr const char* name = "scale_by_novograd.update";
   static constexpr bool uses_params = true;
-  static constexpr std::size_t shaped = 1;  // nu has one number for each parameter
+  static constexpr std::size_t shaped = 1;  // nu has one number per parameter array
   template <class T> using State = AdamState<T>;
   ScaleByNovogradOptions o;
   SHARDARRAY_API Slots first(const Slots& parameters, std::size_t k) const;
@@ -207,33 +207,33 @@ struct FactoredRule {
 
 }  // namespace detail
 
-// ---------------------------------------------------------------- what they do
-/// mu hat / (sqrt(nu hat + eps_root) + eps); with nesterov b1 * mu / (1 - b1^(t+1)) + (1 - b1) * g / (1 - b1^t) takes the place of mu
-/// hat. Source: D. Kingma, J. Ba, 2015; T. Dozat, 2016.
+// ---------------------------------------------------------------- the transformations
+/// mu hat / (sqrt(nu hat + eps_root) + eps); with nesterov, mu hat is replaced by b1 * mu / (1 - b1^(t+1)) + (1 - b1) * g / (1 - b1^t).
+/// Source: D. Kingma, J. Ba, 2015; T. Dozat, 2016.
 [[nodiscard]] inline Leafwise<detail::AdamRule> scale_by_adam(const AdamOptions& o = {}) { return {{o}}; }
 /// As adam, with the largest nu hat so far. Source: S. Reddi, S. Kale, S. Kumar, 2018.
 [[nodiscard]] inline Leafwise<detail::AmsgradRule> scale_by_amsgrad(const AmsgradOptions& o = {}) {
   return {{o}};
 }
-/// mu hat / nu, where nu is the larger one of |g| + eps and b2 * nu. Source: D. Kingma, J. Ba, 2015.
+/// mu hat / nu, where nu = max(|g| + eps, b2 * nu). Source: D. Kingma, J. Ba, 2015.
 [[nodiscard]] inline Leafwise<detail::AdamaxRule> scale_by_adamax(const AdamaxOptions& o = {}) {
   return {{o}};
 }
-/// As adam, times a factor for the variance of nu, which is known once enough gradients were seen; mu hat until then. Source: L.
-/// Liu and others, 2020.
+/// As adam, times a variance rectification factor for nu once enough gradients were seen; until then mu hat. Source: L. Liu and others,
+/// 2020.
 [[nodiscard]] inline Leafwise<detail::RadamRule> scale_by_radam(const RadamOptions& o = {}) { return {{o}}; }
 /// As adam, where nu is a mean of (g - mu)^2. Source: J. Zhuang and others, 2020.
 [[nodiscard]] inline Leafwise<detail::BeliefRule> scale_by_belief(const AdabeliefOptions& o = {}) {
   return {{o}};
 }
-/// As adam, with nu - (1 - b2) * sign(nu - g^2) * g^2. Source: M. Zaheer and others, 2018.
+/// As adam, with nu - (1 - b2) * sign(nu - g^2) * g^2 as the next nu. Source: M. Zaheer and others, 2018.
 [[nodiscard]] inline Leafwise<detail::YogiRule> scale_by_yogi(const YogiOptions& o = {}) { return {{o}}; }
-/// mu = b1 * mu + g / (sqrt(nu + eps_root) + eps) + weight_decay * parameter, where nu is a mean of |g|^2, one number for an array.
-/// Uses the parameters. Source: B. Ginsburg and others, 2019.
+/// mu = b1 * mu + g / (sqrt(nu + eps_root) + eps) + weight_decay * parameter, where nu is a mean of |g|^2, one number per array. Uses the
+/// parameters. Source: B. Ginsburg and others, 2019.
 [[nodiscard]] inline Leafwise<detail::NovogradRule> scale_by_novograd(const ScaleByNovogradOptions& o = {}) {
   return {{o}};
 }
-/// The sign of (1 - b1) * g + b1 * mu; then mu is made with b2. Source: X. Chen and others, 2023.
+/// The sign of (1 - b1) * g + b1 * mu; mu is then updated with b2. Source: X. Chen and others, 2023.
 [[nodiscard]] inline Leafwise<detail::LionRule> scale_by_lion(double b1 = 0.9, double b2 = 0.99) {
   return {{b1, b2}};
 }
@@ -241,14 +241,14 @@ struct FactoredRule {
 [[nodiscard]] inline Leafwise<detail::RmsRule> scale_by_rms(const RmsOptions& o = {}) { return {{o}}; }
 /// g / sqrt(nu - mu^2 + eps).
 [[nodiscard]] inline Leafwise<detail::StdDevRule> scale_by_stddev(const RmsOptions& o = {}) { return {{o}}; }
-/// g / sqrt(sum of all g^2 + eps), 0 where that sum is. Source: J. Duchi, E. Hazan, Y. Singer, 2011.
+/// g / sqrt(sum of all g^2 + eps), 0 where that sum is 0. Source: J. Duchi, E. Hazan, Y. Singer, 2011.
 [[nodiscard]] inline Leafwise<detail::RssRule> scale_by_rss(const RssOptions& o = {}) { return {{o}}; }
-/// g * sqrt(e_x + eps) / sqrt(e_g + eps), with the decay rho. Source: M. Zeiler, 2012.
+/// g * sqrt(e_x + eps) / sqrt(e_g + eps), with decay rho. Source: M. Zeiler, 2012.
 [[nodiscard]] inline Leafwise<detail::AdaDeltaRule> scale_by_adadelta(double rho = 0.9, double eps = 1e-6) {
   return {{rho, eps}};
 }
-/// g divided by the root of a mean of g^2 + epsilon; large matrices keep only the means of its rows and columns. Uses the
-/// parameters. Source: N. Shazeer, M. Stern, 2018.
+/// g divided by the root of a mean of g^2 + epsilon; for large matrices only the means of rows and columns are kept. Uses the parameters.
+/// Source: N. Shazeer, M. Stern, 2018.
 [[nodiscard]] inline Leafwise<detail::FactoredRule> scale_by_factored_rms(const FactoredRmsOptions& o = {}) {
   return {{o}};
 }

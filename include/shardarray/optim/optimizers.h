@@ -5,8 +5,8 @@
 //     auto [updates, next] = optimizer.update(grads, state, model);
 //     model = apply_updates(model, updates);
 //
-// Learning rates are numbers or schedules (schedules.h); rates and options are not checked. The state of a chain is a tuple of those
-// of its parts, in the order that each doc names.
+// Learning rates are numbers or schedules (schedules.h); rates and options are not checked. The state of a chain is a tuple of the states
+// of its parts, in the order given by each doc.
 #pragma once
 #include <optional>
 
@@ -20,13 +20,13 @@ namespace shardarray::optim {
 template <class R>
 concept Rate = std::is_arithmetic_v<R> || Schedule<R>;
 
-/// Options of sgd(), of optax's names and defaults.
+/// Options of sgd(), with optax's names and defaults.
 struct SgdOptions {
   double momentum = 0;  ///< decay of the trace of gradients; 0: no trace
   bool nesterov =
-      false;  ///< the update is g + momentum * trace instead of the trace; nothing without momentum
+      false;  ///< the update is g + momentum * trace instead of the trace; no effect without momentum
 };
-/// What sgd keeps of parameters T.
+/// The state of sgd for parameters T.
 template <class T> struct SgdState {
   Array count;  ///< updates so far, int32; absent unless the learning rate is a schedule
   T trace;      ///< absent without momentum
@@ -34,12 +34,12 @@ template <class T> struct SgdState {
 
 namespace detail {
 
-/// A number as double, a schedule as it is.
+/// A number as double, a schedule unchanged.
 template <class R> using rate_of = std::conditional_t<std::is_arithmetic_v<R>, double, R>;
 template <Rate R> Leafwise<RateRule<rate_of<R>>> minus_rate_of(R rate) {
   return {{static_cast<rate_of<R>>(std::move(rate)), true}};
 }
-/// A rule, then the learning rate.
+/// A rule followed by the learning rate.
 template <class R> struct ScaledRule {
   R rule;
   Array rate;
@@ -60,19 +60,19 @@ struct SgdRule {
 
 }  // namespace detail
 
-/// Adam (D. Kingma, J. Ba, 2015): -rate * m / (sqrt(v + eps_root) + eps), m and v the means of g and g^2 divided by 1 - b^t, t updates
-/// with this one.
+/// Adam (D. Kingma, J. Ba, 2015): -rate * m / (sqrt(v + eps_root) + eps), where m and v are the means of g and g^2 divided by 1 - b^t,
+/// and t counts the updates including this one.
 template <class Rate = double> struct Adam {
   Rate learning_rate;  ///< a number, or a Schedule
   AdamOptions options;
-  /// Zero means for every floating array of the tree, placed as it is; count 0.
+  /// Zero means for every floating array of the tree, placed like it; count 0.
   template <shardarray::detail::JudgedTree T>
   [[nodiscard]] AdamState<T> init(const T& parameters, Where w = Where::here()) const {
     const Site site(w, "adam.init");
     return detail::first_state<AdamState<T>>(detail::AdamRule{options}, parameters, w);
   }
-  /// (updates, next state). Throws with the path where the gradients do not fit the state: TreeError for other sizes or keys and
-  /// for an array in one of both only, ShapeError for another shape. Parameters are not used.
+  /// Returns (updates, next state). Throws, with the path, if the gradients do not fit the state: TreeError for other sizes or keys and
+  /// for an array in only one of them, ShapeError for another shape. Parameters are not used.
   template <shardarray::detail::JudgedTree T, class P = none_t>
   [[nodiscard]] std::pair<T, AdamState<T>> update(const T& grads, const AdamState<T>& state, const P& = none,
                                                   Where w = Where::here()) const {
@@ -87,7 +87,7 @@ template <class Rate = double> struct Adam {
 template <class Rate = double> struct Sgd {
   Rate learning_rate;  ///< a number, or a Schedule
   SgdOptions options;
-  /// Zero traces for every floating array of the tree where there is momentum, count 0 where the rate is a schedule.
+  /// Zero traces for every floating array of the tree if there is momentum; count 0 if the rate is a schedule.
   template <shardarray::detail::JudgedTree T>
   [[nodiscard]] SgdState<T> init(const T& parameters, Where w = Where::here()) const {
     const Site site(w, "sgd.init");
@@ -96,7 +96,7 @@ template <class Rate = double> struct Sgd {
     return {std::is_arithmetic_v<Rate> ? Array() : detail::zero_count(w),
             detail::with_slots(parameters, slots)};
   }
-  /// As adam's; without momentum only sizes and keys are compared.
+  /// As for adam; without momentum only sizes and keys are compared.
   template <shardarray::detail::JudgedTree T, class P = none_t>
   [[nodiscard]] std::pair<T, SgdState<T>> update(const T& grads, const SgdState<T>& state, const P& = none,
                                                  Where w = Where::here()) const {
@@ -107,7 +107,7 @@ template <class Rate = double> struct Sgd {
   }
 };
 
-/// optax's names: `adam(1e-3)`, `sgd([](const Array& count) { return 0.1 / (1 + count); }, {.momentum = 0.9})`.
+/// With optax's names: `adam(1e-3)`, `sgd([](const Array& count) { return 0.1 / (1 + count); }, {.momentum = 0.9})`.
 [[nodiscard]] inline Adam<> adam(double learning_rate, const AdamOptions& o = {}) {
   return {learning_rate, o};
 }
@@ -118,14 +118,14 @@ template <Schedule F> [[nodiscard]] Adam<F> adam(F learning_rate, const AdamOpti
 template <Schedule F> [[nodiscard]] Sgd<F> sgd(F learning_rate, const SgdOptions& o = {}) {
   return {std::move(learning_rate), o};
 }
-/// Adam that looks one update ahead, see scale_by_adam(): adam() with nesterov.
+/// adam() with nesterov: Adam with lookahead by one update, see scale_by_adam().
 template <Rate R> [[nodiscard]] Adam<detail::rate_of<R>> nadam(R learning_rate, AdamOptions o = {}) {
   o.nesterov = true;
   return {static_cast<detail::rate_of<R>>(std::move(learning_rate)), o};
 }
 
-// ---------------------------------------------------------------- Adam and its kin: scale_by_..., the learning rate
-/// Options of adamw(): those of adam, and the decay of the parameters, which the learning rate scales too.
+// ---------------------------------------------------------------- the Adam family: scale_by_..., then the learning rate
+/// Options of adamw(): those of adam, and the decay of the parameters, which the learning rate also scales.
 struct AdamWOptions {
   double b1 = 0.9, b2 = 0.999, eps = 1e-8, eps_root = 0;  ///< as adam's
   double weight_decay = 1e-4;
@@ -140,8 +140,8 @@ auto scaled_chain(Rule rule, R rate, Between... between) {
 }
 inline AdamRule adam_of(const AdamWOptions& o) { return {{o.b1, o.b2, o.eps, o.eps_root, o.nesterov}}; }
 }  // namespace detail
-/// scale_by_adam, add_decayed_weights, the learning rate. Uses the parameters. With a mask (see masked()) only what it chooses
-/// decays: `adamw(1e-3, {}, [](const Array& x) { return x.ndim() > 1; })`. Source: I. Loshchilov, F. Hutter, 2019.
+/// Chains scale_by_adam, add_decayed_weights, the learning rate. Uses the parameters. With a mask (see masked()), only the selected
+/// leaves decay: `adamw(1e-3, {}, [](const Array& x) { return x.ndim() > 1; })`. Source: I. Loshchilov, F. Hutter, 2019.
 template <Rate R> [[nodiscard]] auto adamw(R learning_rate, const AdamWOptions& o = {}) {
   return detail::scaled_chain<"adamw.update">(detail::adam_of(o), std::move(learning_rate),
                                               add_decayed_weights(o.weight_decay));
@@ -159,7 +159,7 @@ template <Rate R, Mask M> [[nodiscard]] auto nadamw(R learning_rate, AdamWOption
   o.nesterov = true;
   return adamw(std::move(learning_rate), o, std::move(mask));
 }
-/// scale_by_amsgrad, _adamax, _radam, _belief and _yogi, the learning rate.
+/// Chain scale_by_amsgrad, _adamax, _radam, _belief and _yogi with the learning rate.
 template <Rate R> [[nodiscard]] auto amsgrad(R learning_rate, const AmsgradOptions& o = {}) {
   return detail::scaled_chain<"amsgrad.update">(detail::AmsgradRule{o}, std::move(learning_rate));
 }
@@ -179,7 +179,7 @@ template <Rate R> [[nodiscard]] auto yogi(R learning_rate, const YogiOptions& o 
 struct NovogradOptions {
   double b1 = 0.9, b2 = 0.25, eps = 1e-6, eps_root = 0, weight_decay = 0;
 };
-/// scale_by_novograd, the learning rate. Uses the parameters.
+/// Chains scale_by_novograd, the learning rate. Uses the parameters.
 template <Rate R> [[nodiscard]] auto novograd(R learning_rate, const NovogradOptions& o = {}) {
   return detail::scaled_chain<"novograd.update">(
       detail::NovogradRule{{o.b1, o.b2, o.eps, o.eps_root, o.weight_decay}}, std::move(learning_rate));
@@ -189,7 +189,7 @@ struct LambOptions {
   double b1 = 0.9, b2 = 0.999, eps = 1e-6, eps_root = 0;  ///< as adam's
   double weight_decay = 0;                                ///< as adamw's
 };
-/// scale_by_adam, add_decayed_weights, scale_by_trust_ratio, the learning rate. Uses the parameters. Source: Y. You and others,
+/// Chains scale_by_adam, add_decayed_weights, scale_by_trust_ratio, the learning rate. Uses the parameters. Source: Y. You and others,
 /// 2020.
 template <Rate R> [[nodiscard]] auto lamb(R learning_rate, const LambOptions& o = {}) {
   return detail::scaled_chain<"lamb.update">(detail::AdamRule{{o.b1, o.b2, o.eps, o.eps_root}},
@@ -206,7 +206,7 @@ struct LionOptions {
   double b1 = 0.9, b2 = 0.99;  ///< as scale_by_lion's
   double weight_decay = 1e-3;  ///< as adamw's
 };
-/// scale_by_lion, add_decayed_weights, the learning rate, which is a tenth of adamw's. Uses the parameters.
+/// Chains scale_by_lion, add_decayed_weights, the learning rate, which should be a tenth of adamw's. Uses the parameters.
 template <Rate R> [[nodiscard]] auto lion(R learning_rate, const LionOptions& o = {}) {
   return detail::scaled_chain<"lion.update">(detail::LionRule{o.b1, o.b2}, std::move(learning_rate),
                                              add_decayed_weights(o.weight_decay));
@@ -226,7 +226,7 @@ struct RmspropOptions {
   bool nesterov = false;                              ///< of that trace
   bool bias_correction = false;                       ///< as scale_by_rms's
 };
-/// scale_by_rms, scale_by_stddev (one of both is absent), the learning rate, trace (absent without momentum).
+/// Chains scale_by_rms, scale_by_stddev (one of them absent), the learning rate, trace (absent without momentum).
 template <Rate R> [[nodiscard]] auto rmsprop(R learning_rate, const RmspropOptions& o = {}) {
   const RmsOptions rms{o.decay, o.eps, o.initial_scale, o.eps_in_sqrt, o.bias_correction};
   auto rate = detail::minus_rate_of(std::move(learning_rate));
@@ -236,7 +236,7 @@ template <Rate R> [[nodiscard]] auto rmsprop(R learning_rate, const RmspropOptio
 }
 /// Options of adagrad(): those of scale_by_rss().
 using AdagradOptions = RssOptions;
-/// scale_by_rss, the learning rate.
+/// Chains scale_by_rss, the learning rate.
 template <Rate R> [[nodiscard]] auto adagrad(R learning_rate, const AdagradOptions& o = {}) {
   return detail::scaled_chain<"adagrad.update">(detail::RssRule{o}, std::move(learning_rate));
 }
@@ -245,13 +245,13 @@ struct AdadeltaOptions {
   double rho = 0.9, eps = 1e-6;  ///< as scale_by_adadelta's
   double weight_decay = 0;       ///< of the parameters, added to the gradients
 };
-/// add_decayed_weights, scale_by_adadelta, the learning rate. Uses the parameters.
+/// Chains add_decayed_weights, scale_by_adadelta, the learning rate. Uses the parameters.
 template <Rate R> [[nodiscard]] auto adadelta(R learning_rate, const AdadeltaOptions& o = {}) {
   return detail::chain_as<"adadelta.update">(add_decayed_weights(o.weight_decay),
                                              scale_by_adadelta(o.rho, o.eps),
                                              detail::minus_rate_of(std::move(learning_rate)));
 }
-/// The signs of the gradients, the learning rate.
+/// Chains scale_by_sign, the learning rate.
 template <Rate R> [[nodiscard]] auto sign_sgd(R learning_rate) {
   return detail::chain_as<"sign_sgd.update">(scale_by_sign(),
                                              detail::minus_rate_of(std::move(learning_rate)));
@@ -263,8 +263,8 @@ struct LarsOptions {
   double momentum = 0.9;                     ///< decay of the trace of the scaled updates
   bool nesterov = false;                     ///< of that trace
 };
-/// add_decayed_weights, scale_by_trust_ratio, the learning rate, trace. Uses the parameters. With masks (see masked()) only what the
-/// first one chooses decays, only what the second one chooses is scaled by norms. Source: Y. You, I. Gitman, B. Ginsburg, 2017.
+/// Chains add_decayed_weights, scale_by_trust_ratio, the learning rate, trace. Uses the parameters. With masks (see masked()), the first
+/// selects which leaves decay, the second which are scaled by norms. Source: Y. You, I. Gitman, B. Ginsburg, 2017.
 template <Rate R> [[nodiscard]] auto lars(R learning_rate, const LarsOptions& o = {}) {
   return detail::chain_as<"lars.update">(
       add_decayed_weights(o.weight_decay),
@@ -286,8 +286,8 @@ struct AdafactorOptions {
   std::int64_t decay_offset = 0;                           ///< step_offset of scale_by_factored_rms
   bool multiply_by_parameter_scale = true;                 ///< scale_by_param_block_rms
   std::optional<double> clipping_threshold = 1;            ///< of clip_by_block_rms
-  std::optional<double> momentum = std::nullopt;           ///< decay of an ema, not debiased
-  std::optional<double> weight_decay_rate = std::nullopt;  ///< of the parameters, added at the end
+  std::optional<double> momentum = std::nullopt;           ///< decay of an ema without debiasing
+  std::optional<double> weight_decay_rate = std::nullopt;  ///< of the parameters, added last
   double eps = 1e-30;                                      ///< added to g^2
   bool factored = true;                                    ///< as scale_by_factored_rms's
 };
@@ -301,9 +301,8 @@ template <class... Middle> auto adafactor_of(const AdafactorOptions& o, Middle..
       add_decayed_weights(o.weight_decay_rate.value_or(0)), scale(-1));
 }
 }  // namespace detail
-/// scale_by_factored_rms, clip_by_block_rms, the learning rate if there is one, scale_by_param_block_rms, ema,
-/// add_decayed_weights (not scaled by the rate), scale(-1); what is not asked for is absent. Uses the parameters. Source: N. Shazeer,
-/// M. Stern, 2018.
+/// Chains scale_by_factored_rms, clip_by_block_rms, the learning rate if given, scale_by_param_block_rms, ema, add_decayed_weights (not
+/// scaled by the rate), scale(-1); parts that are not requested are absent. Uses the parameters. Source: N. Shazeer, M. Stern, 2018.
 [[nodiscard]] inline auto adafactor(const AdafactorOptions& o = {}) { return detail::adafactor_of(o); }
 template <Rate R> [[nodiscard]] auto adafactor(R learning_rate, const AdafactorOptions& o = {}) {
   return detail::adafactor_of(o, Leafwise<detail::RateRule<detail::rate_of<R>>>{

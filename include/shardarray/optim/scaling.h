@@ -1,20 +1,20 @@
-// Parts that optimizers share: traces and averages of gradients, decayed weights, clipping, norms. Names, defaults and arithmetic
-// are optax's; all of them follow the rules of transform.h.
+// Building blocks of optimizers: traces and averages of gradients, weight decay, clipping, norms. Names, defaults and arithmetic are
+// optax's; all follow the rules of transform.h.
 #pragma once
 #include "shardarray/optim/transform.h"
 
 namespace shardarray::optim {
 
-/// What trace() keeps.
+/// The state of trace().
 template <class T> struct TraceState {
   T trace;  ///< decayed sums of gradients
 };
-/// What ema() keeps.
+/// The state of ema().
 template <class T> struct EmaState {
   Array count;  ///< updates so far, int32
   T ema;        ///< means
 };
-/// What apply_every() keeps.
+/// The state of apply_every().
 template <class T> struct ApplyEveryState {
   Array count;  ///< gradients since the last update, int32
   T grad_acc;   ///< their sum
@@ -58,7 +58,7 @@ template <class Rate> struct DecayRule {
   }
 };
 
-/// Rules without state and with one number.
+/// Stateless rules with one number.
 enum class Stateless : std::uint8_t { clip, global_norm, block_rms, param_norm, param_rms, sign, centralize };
 SHARDARRAY_API void stateless_step(Stateless kind, double number, LeafStep& s);
 template <Stateless kind, shardarray::detail::FixedString text> struct StatelessRule {
@@ -83,15 +83,15 @@ using ParamNormRule = ParamRule<Stateless::param_norm, "scale_by_param_block_nor
 using ParamRmsRule = ParamRule<Stateless::param_rms, "scale_by_param_block_rms.update">;
 
 [[nodiscard]] SHARDARRAY_API Array norm_of(const Slots& leaves);
-/// Throws ShapeError in the name of `function` for a number of steps below 1.
+/// Throws ShapeError, naming `function`, for a number of steps below 1.
 SHARDARRAY_API void check_steps(std::int64_t steps, const char* function);
 
 }  // namespace detail
 
 /// Options of scale_by_trust_ratio().
 struct TrustRatioOptions {
-  double min_norm = 0;           ///< norms below it count as it
-  double trust_coefficient = 1;  ///< of the ratio
+  double min_norm = 0;           ///< lower bound of both norms
+  double trust_coefficient = 1;  ///< factor of the ratio
   double eps = 0;                ///< added to the norm of the update
 };
 namespace detail {
@@ -104,16 +104,16 @@ struct TrustRule {
 };
 }  // namespace detail
 
-/// trace = g + decay * trace; the update is the trace, with nesterov g + decay * trace.
+/// trace = g + decay * trace; the update is the trace or, with nesterov, g + decay * trace.
 [[nodiscard]] inline Leafwise<detail::TraceRule> trace(double decay, bool nesterov = false) {
   return {{decay, nesterov}};
 }
-/// ema = (1 - decay) * g + decay * ema; the update is that mean, divided by 1 - decay^t where debias, t updates with this one.
+/// ema = (1 - decay) * g + decay * ema; the update is that mean, with debias divided by 1 - decay^t for the t-th update.
 [[nodiscard]] inline Leafwise<detail::EmaRule> ema(double decay, bool debias = true) {
   return {{decay, debias}};
 }
-/// Zeros k - 1 times, then the sum of the last k gradients. Stands behind the optimizer: `chain(adam(1e-3), apply_every(4))`; to
-/// accumulate in front of one see multi_steps(). Throws ShapeError for k < 1.
+/// Returns zeros k - 1 times, then the sum of the last k gradients. Goes after the optimizer: `chain(adam(1e-3), apply_every(4))`; to
+/// accumulate before it, use multi_steps(). Throws ShapeError for k < 1.
 [[nodiscard]] inline Leafwise<detail::ApplyEveryRule> apply_every(std::int64_t k = 1,
                                                                   Where w = Where::here()) {
   const Site site(w);
@@ -121,7 +121,7 @@ struct TrustRule {
   return {{k}};
 }
 
-/// g + weight_decay * parameter: a number (0: nothing is done), or a schedule. Uses the parameters. Which of them: masked().
+/// g + weight_decay * parameter; weight_decay is a number (0: no effect) or a schedule. Uses the parameters. To select them: masked().
 [[nodiscard]] inline Leafwise<detail::DecayRule<double>> add_decayed_weights(double weight_decay = 0) {
   return {{weight_decay}};
 }
@@ -129,34 +129,34 @@ template <Schedule F> [[nodiscard]] Leafwise<detail::DecayRule<F>> add_decayed_w
   return {{std::move(weight_decay)}};
 }
 
-/// The norm of a tree as of one vector: sqrt(sum of all squares), of the promoted dtype of its arrays; 0 of none.
+/// The norm of a tree as a single vector: sqrt(sum of all squares), in the promoted dtype of its arrays; 0 if there are none.
 template <Tree T> [[nodiscard]] Array global_norm(const T& tree, Where w = Where::here()) {
   const Site site(w, "global_norm");
   return detail::norm_of(shardarray::detail::slots(tree));
 }
-/// Every element between -max_delta and max_delta.
+/// Clips every element to [-max_delta, max_delta].
 [[nodiscard]] inline Leafwise<detail::ClipRule> clip(double max_delta) { return {{max_delta}}; }
-/// All updates divided by one number, so that global_norm() of them is at most max_norm.
+/// Divides all updates by one number, so that their global_norm() is at most max_norm.
 [[nodiscard]] inline Leafwise<detail::GlobalNormRule> clip_by_global_norm(double max_norm) {
   return {{max_norm}};
 }
-/// Every array divided by a number of its own, so that the root of its mean square is at most `threshold`.
+/// Divides each array by its own number, so that its root mean square is at most `threshold`.
 [[nodiscard]] inline Leafwise<detail::BlockRmsRule> clip_by_block_rms(double threshold) {
   return {{threshold}};
 }
 /// The sign of every element.
 [[nodiscard]] inline Leafwise<detail::SignRule> scale_by_sign() { return {}; }
-/// Arrays of two dimensions or more, less their mean over all dimensions but the first.
+/// Subtracts from arrays of two or more dimensions their mean over all dimensions but the first.
 [[nodiscard]] inline Leafwise<detail::CentralizeRule> centralize() { return {}; }
-/// Every array multiplied by the norm (by the root of the mean square) of its parameter, at least min_scale. Uses the parameters.
+/// Multiplies each array by the norm (or root mean square) of its parameter, at least min_scale. Uses the parameters.
 [[nodiscard]] inline Leafwise<detail::ParamNormRule> scale_by_param_block_norm(double min_scale = 1e-3) {
   return {{min_scale}};
 }
 [[nodiscard]] inline Leafwise<detail::ParamRmsRule> scale_by_param_block_rms(double min_scale = 1e-3) {
   return {{min_scale}};
 }
-/// Every array multiplied by trust_coefficient * |parameter| / (|update| + eps), by 1 where one of the norms is 0. Uses the
-/// parameters. Source: Y. You, I. Gitman, B. Ginsburg, 2017.
+/// Multiplies each array by trust_coefficient * |parameter| / (|update| + eps), or by 1 if one of the norms is 0. Uses the parameters.
+/// Source: Y. You, I. Gitman, B. Ginsburg, 2017.
 [[nodiscard]] inline Leafwise<detail::TrustRule> scale_by_trust_ratio(const TrustRatioOptions& o = {}) {
   return {{o}};
 }

@@ -1,6 +1,6 @@
-// Schedules, as in optax: functions of the number of updates so far, which is 0 at the first, for learning rates and other numbers.
-// All give a float32 scalar (of a vector of counts a vector), and are computed in float32. They are values: those of this header
-// are plain structs, yours may be lambdas. `schedule(100)` is the value at step 100.
+// Schedules, as in optax: functions of the number of updates so far, starting at 0, for learning rates and other numbers. All return a
+// float32 scalar (for a vector of counts a vector), computed in float32. They are values: those of this header are plain structs, yours
+// may be lambdas. `schedule(100)` is the value at step 100.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -35,10 +35,10 @@ struct SHARDARRAY_API CosineDecaySchedule {
 };
 /// Options of exponential_decay().
 struct ExponentialDecayOptions {
-  std::int64_t transition_begin = 0;  ///< the value stays until this step
-  bool staircase = false;             ///< it changes every transition_steps only
+  std::int64_t transition_begin = 0;  ///< the value is constant until this step
+  bool staircase = false;             ///< change only every transition_steps
   std::optional<double> end_value =
-      std::nullopt;  ///< where it stops: a lower bound, for a rate of 1 or more an upper one
+      std::nullopt;  ///< the limit: a lower bound, or an upper one for a rate of 1 or more
 };
 /// See exponential_decay().
 struct SHARDARRAY_API ExponentialDecay {
@@ -48,11 +48,11 @@ struct SHARDARRAY_API ExponentialDecay {
   ExponentialDecayOptions options;
   [[nodiscard]] Array operator()(const Array& count, Where w = Where::here()) const;
 };
-/// Steps and what the value is multiplied by there, in ascending order.
+/// Steps and the factors applied to the value there, in ascending order.
 using BoundariesAndScales = std::map<std::int64_t, double>;
 /// See piecewise_constant_schedule() and piecewise_interpolate_schedule().
 struct SHARDARRAY_API PiecewiseSchedule {
-  enum class Between : std::uint8_t { constant, linear, cosine };  ///< what is between two steps
+  enum class Between : std::uint8_t { constant, linear, cosine };  ///< the shape between two steps
   Between between;
   double init_value;
   std::vector<std::int64_t> boundaries;
@@ -65,7 +65,7 @@ namespace detail {
 [[nodiscard]] SHARDARRAY_API Array
 joined(const Array& count, const std::vector<std::int64_t>& boundaries,
        shardarray::detail::FunctionRef<Array(std::size_t, const Array&)> f);
-/// Throws ShapeError unless there is one boundary less than there are schedules.
+/// Throws ShapeError unless there is one boundary fewer than schedules.
 SHARDARRAY_API void check_boundaries(std::size_t schedules, std::size_t boundaries);
 }  // namespace detail
 /// See join_schedules().
@@ -83,7 +83,7 @@ template <class... F> struct JoinedSchedule {
     });
   }
 };
-/// A linear warmup, then a decay.
+/// A linear warmup followed by a decay.
 using WarmupCosineDecaySchedule = JoinedSchedule<PolynomialSchedule, CosineDecaySchedule>;
 using WarmupExponentialDecaySchedule = JoinedSchedule<PolynomialSchedule, ExponentialDecay>;
 /// One cycle of sgdr_schedule(): the arguments of warmup_cosine_decay_schedule().
@@ -101,21 +101,21 @@ struct SHARDARRAY_API SgdrSchedule {
 
 /// Always `value`.
 [[nodiscard]] inline ConstantSchedule constant_schedule(double value) { return {value}; }
-/// From init_value to end_value in transition_steps, which begin at transition_begin:
-/// (init_value - end_value) * (1 - step / transition_steps)^power + end_value. Always init_value for no steps.
+/// From init_value to end_value in transition_steps steps, starting at transition_begin: (init_value - end_value) * (1 - step /
+/// transition_steps)^power + end_value. Always init_value if transition_steps is 0 or less.
 [[nodiscard]] inline PolynomialSchedule polynomial_schedule(double init_value, double end_value, double power,
                                                             std::int64_t transition_steps,
                                                             std::int64_t transition_begin = 0) {
   return {init_value, end_value, power, transition_steps, transition_begin};
 }
-/// The same in a straight line.
+/// The same with power 1.
 [[nodiscard]] inline PolynomialSchedule linear_schedule(double init_value, double end_value,
                                                         std::int64_t transition_steps,
                                                         std::int64_t transition_begin = 0) {
   return {init_value, end_value, 1, transition_steps, transition_begin};
 }
-/// init_value * ((1 - alpha) * (0.5 * (1 + cos(pi * step / decay_steps)))^exponent + alpha): from init_value to alpha * init_value,
-/// where it stays. Throws ShapeError for decay_steps < 1. Source: I. Loshchilov, F. Hutter, 2017.
+/// init_value * ((1 - alpha) * (0.5 * (1 + cos(pi * step / decay_steps)))^exponent + alpha): decays from init_value to alpha *
+/// init_value, and stays there. Throws ShapeError for decay_steps < 1. Source: I. Loshchilov, F. Hutter, 2017.
 [[nodiscard]] SHARDARRAY_API CosineDecaySchedule cosine_decay_schedule(double init_value,
                                                                        std::int64_t decay_steps,
                                                                        double alpha = 0, double exponent = 1,
@@ -126,18 +126,17 @@ struct SHARDARRAY_API SgdrSchedule {
                                                         const ExponentialDecayOptions& o = {}) {
   return {init_value, transition_steps, decay_rate, o};
 }
-/// init_value, multiplied by each scale from its step on: `piecewise_constant_schedule(0.1, {{1000, 0.1}, {2000, 0.1}})`. Throws
-/// ShapeError for a negative scale.
+/// init_value, multiplied by each factor from its step on: `piecewise_constant_schedule(0.1, {{1000, 0.1}, {2000, 0.1}})`. Throws
+/// ShapeError for a negative factor.
 [[nodiscard]] SHARDARRAY_API PiecewiseSchedule piecewise_constant_schedule(double init_value,
                                                                            const BoundariesAndScales& s = {},
                                                                            Where w = Where::here());
-/// The same, where the value comes to the next one between two steps: in a straight line, or along a cosine. Throws ShapeError for
-/// a negative scale.
+/// The same, interpolating between two steps: linearly, or along a cosine. Throws ShapeError for a negative factor.
 [[nodiscard]] SHARDARRAY_API PiecewiseSchedule
 piecewise_interpolate_schedule(PiecewiseSchedule::Between between, double init_value,
                                const BoundariesAndScales& s = {}, Where w = Where::here());
-/// One after another: `join_schedules(std::tuple(linear_schedule(0, 1, 100), constant_schedule(1)), {100})`; each counts from its
-/// boundary. Throws ShapeError unless there is one boundary less than there are schedules.
+/// Schedules in sequence: `join_schedules(std::tuple(linear_schedule(0, 1, 100), constant_schedule(1)), {100})`; each counts from its
+/// boundary. Throws ShapeError unless there is one boundary fewer than schedules.
 template <Schedule... F>
 [[nodiscard]] JoinedSchedule<F...> join_schedules(std::tuple<F...> schedules,
                                                   std::vector<std::int64_t> boundaries,
@@ -151,28 +150,28 @@ template <Schedule... F>
                                                                  std::int64_t warmup_steps) {
   return linear_schedule(init_value, peak_value, warmup_steps);
 }
-/// A straight line to peak_value in warmup_steps, then a cosine to end_value, which is reached at decay_steps (counted from 0).
-/// Throws ShapeError unless decay_steps > warmup_steps.
+/// Linear to peak_value in warmup_steps, then a cosine to end_value, reached at decay_steps (counted from 0). Throws ShapeError unless
+/// decay_steps > warmup_steps.
 [[nodiscard]] SHARDARRAY_API WarmupCosineDecaySchedule warmup_cosine_decay_schedule(
     double init_value, double peak_value, std::int64_t warmup_steps, std::int64_t decay_steps,
     double end_value = 0, double exponent = 1, Where w = Where::here());
-/// A straight line to peak_value in warmup_steps, then exponential_decay(), counted from there.
+/// Linear to peak_value in warmup_steps, then exponential_decay(), counted from there.
 [[nodiscard]] SHARDARRAY_API WarmupExponentialDecaySchedule warmup_exponential_decay_schedule(
     double init_value, double peak_value, std::int64_t warmup_steps, std::int64_t transition_steps,
     double decay_rate, const ExponentialDecayOptions& o = {});
-/// Warm restarts: warmup_cosine_decay_schedule() one after another, each as long as its decay_steps; the last one has no end. Throws
-/// ShapeError without cycles and as those do.
+/// Warm restarts: a sequence of warmup_cosine_decay_schedule(), each lasting its decay_steps, the last without end. Throws ShapeError if
+/// there are no cycles, and as those do.
 [[nodiscard]] SHARDARRAY_API SgdrSchedule sgdr_schedule(const std::vector<SgdrCycle>& cycles,
                                                         Where w = Where::here());
-/// Options of the onecycle schedules, of optax's names and defaults.
+/// Options of the onecycle schedules, with optax's names and defaults.
 struct OnecycleOptions {
-  double pct_start = 0.3;         ///< part of the steps until peak_value
-  double pct_final = 0.85;        ///< linear only: part of the steps until peak_value / div_factor again
-  double div_factor = 25;         ///< it begins at peak_value / div_factor
-  double final_div_factor = 1e4;  ///< it ends at peak_value / (div_factor * final_div_factor)
+  double pct_start = 0.3;         ///< fraction of the steps until peak_value
+  double pct_final = 0.85;        ///< linear only: fraction of the steps until peak_value / div_factor again
+  double div_factor = 25;         ///< starts at peak_value / div_factor
+  double final_div_factor = 1e4;  ///< ends at peak_value / (div_factor * final_div_factor)
 };
-/// Up to peak_value and down again, in straight lines or along a cosine. Throws ShapeError for transition_steps < 1 and for parts that
-/// are not from 0 to 1. Source: L. Smith, N. Topin, 2018.
+/// Rises to peak_value and falls again, linearly or along a cosine. Throws ShapeError for transition_steps < 1 and for fractions outside
+/// of [0, 1]. Source: L. Smith, N. Topin, 2018.
 [[nodiscard]] SHARDARRAY_API PiecewiseSchedule linear_onecycle_schedule(std::int64_t transition_steps,
                                                                         double peak_value,
                                                                         const OnecycleOptions& o = {},

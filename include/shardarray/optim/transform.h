@@ -3,11 +3,10 @@
 //     init(parameters)                      the first state, a tree
 //     update(gradients, state, parameters)  the pair (updates, next state)
 //
-// A class of yours that has both is one, and stands in chain() beside those of the library. States are plain structs (of a chain:
-// tuples) of arrays and of trees like the parameters, so jit, donation, filter_shard and tree_paths take them as they take models.
-// Absent arrays stay absent everywhere. States keep the dtypes that they have at first, those of the parameters (16-bit ones too);
-// updates are computed in the dtypes of gradients and states, promoted as operators do, and numbers of the options are rounded to
-// the dtype of what they are combined with.
+// Any class of yours that has both is one, and can be chained with those of the library. States are plain structs (of a chain: tuples) of
+// arrays and of trees like the parameters, so jit, donation, filter_shard and tree_paths treat them like models. Absent arrays stay
+// absent everywhere. States keep their initial dtypes, those of the parameters (16-bit ones too); updates are computed in the dtypes of
+// gradients and states, promoted as by operators, and numbers in options are rounded to the dtype of what they are combined with.
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -20,7 +19,7 @@
 
 namespace shardarray::optim {
 
-/// A number that changes from update to update: a function of the number of updates so far (an int32 scalar, 0 at the first).
+/// A number that varies over updates: a function of the number of updates so far (an int32 scalar, 0 at the first).
 template <class F>
 concept Schedule = !std::is_arithmetic_v<F> && std::is_invocable_r_v<Array, const F&, const Array&>;
 
@@ -30,36 +29,36 @@ concept GradientTransformation = requires(const G& g, const T& t) {
   { g.update(t, g.init(t), t) } -> std::convertible_to<std::pair<T, decltype(g.init(t))>>;
 };
 
-/// Of what keeps nothing.
+/// The state of stateless transformations.
 struct EmptyState {};
-/// Of what follows a schedule.
+/// The state of transformations that follow a schedule.
 struct ScaleByScheduleState {
-  Array count;  ///< updates so far, int32; stays at the largest one
+  Array count;  ///< updates so far, int32; saturates
 };
 
 namespace detail {
 
-/// The arrays of a tree, absent ones too: one per place.
+/// The arrays of a tree including absent ones: one per slot.
 using Slots = std::vector<Array>;
 
-/// One update of all leaves. A rule makes updates of the gradients, and the next state of the state, in place; places without a
-/// gradient are passed over.
+/// One update of all leaves. A rule turns gradients into updates and the state into the next state, in place; slots without a gradient
+/// are skipped.
 struct LeafStep {
-  Slots updates;                ///< the gradients at first
-  std::vector<Slots> state;     ///< the state's trees, in their order
-  Slots params = {};            ///< of rules with `uses_params`
-  Array count = {}, next = {};  ///< updates so far, and with this one; absent where the state has no count
+  Slots updates;                ///< initially the gradients
+  std::vector<Slots> state;     ///< the state's trees, in order
+  Slots params = {};            ///< for rules with `uses_params`
+  Array count = {}, next = {};  ///< updates so far, and including this one; absent if the state has no count
 };
 
-/// New zeros, or `value`, for each floating array of a list, placed as that array is; absent for the others.
+/// New zeros, or `value`, for each floating array of a list, placed like that array; absent for the others.
 [[nodiscard]] SHARDARRAY_API Slots zeros_for(Slots parameters);
 [[nodiscard]] SHARDARRAY_API Slots filled_for(Slots parameters, double value);
 [[nodiscard]] SHARDARRAY_API Array zero_count(Where w);
-/// count + 1; stays at the largest int32.
+/// count + 1; saturates at the largest int32.
 [[nodiscard]] SHARDARRAY_API Array next_count(const Array& count);
 [[nodiscard]] SHARDARRAY_API Array minus_rate(double rate);
 [[nodiscard]] SHARDARRAY_API Array minus_rate(const Array& rate);
-/// Calls a function of the user, whose lines are its own: a schedule, a mask.
+/// Calls a function of the user, which has its own source lines: a schedule, a mask.
 template <class F, class... A> [[nodiscard]] decltype(auto) by_user(const F& f, A&&... arguments) {
   const shardarray::detail::UserSite user;
   return std::invoke(f, std::forward<A>(arguments)...);
@@ -68,7 +67,7 @@ template <class Rate> [[nodiscard]] Array minus_rate_at(const Rate& rate, const 
   if constexpr (std::is_arithmetic_v<Rate>) return minus_rate(static_cast<double>(rate));
   else return minus_rate(Array(by_user(rate, count)));
 }
-/// init and update of another transformation: one of the library for the line `w`, one of the user for its own lines.
+/// init and update of another transformation: for line `w` if it is the library's, for its own lines if it is the user's.
 template <class G, class T> [[nodiscard]] auto init_of(const G& inner, const T& params, Where w) {
   if constexpr (requires { inner.init(params, w); }) return inner.init(params, w);
   else {
@@ -85,12 +84,12 @@ template <class G, class T, class S, class P>
     return inner.update(grads, state, params);
   }
 }
-/// Casts the states behind an update to the dtypes that they had.
+/// Casts the states after an update to their previous dtypes.
 SHARDARRAY_API void keep_dtypes(std::vector<Slots>& next, const std::vector<Slots>& before);
 /// Multiplies all updates, each in its own dtype.
 SHARDARRAY_API void scale_leaves(LeafStep& s, const Array& factor);
 
-/// Throws with the path: TreeError where only one of both trees has an array, ShapeError where their shapes differ.
+/// Throws, with the path, TreeError if only one of the trees has an array, ShapeError if their shapes differ.
 template <class T>
 void check_partners(const T& grads, const Slots& state, const char* function, bool same_shape = true) {
   std::size_t i = 0;
@@ -116,13 +115,13 @@ template <class T, class P, bool used = true> struct ParametersVerdict {
   static constexpr bool good = !used || std::is_same_v<T, P>;
   using Complaint = Parameters<T, P>;
 };
-/// Does a transformation say that it uses the parameters?
+/// Whether a transformation declares that it uses the parameters.
 template <class G> inline constexpr bool uses_params = false;
 template <class G>
 requires requires { G::uses_params; }
 inline constexpr bool uses_params<G> = G::uses_params;
 
-/// The parameters' slots; those without a gradient do not matter.
+/// The parameters' slots; those without a gradient are irrelevant.
 template <class T, class P> Slots slots_of_params(const T& grads, const P& params, const char* function) {
   Slots r;
   if constexpr (shardarray::detail::Judged<ParametersVerdict<T, P>>::ok()) {
@@ -143,7 +142,7 @@ template <class T> T with_slots(T tree, const Slots& next) {
   return tree;
 }
 
-/// States that count have that field first; all others are trees like the parameters.
+/// States with a count have that field first; all other fields are trees like the parameters.
 template <class S>
 concept Counts = requires(S& s) {
   s.count;
@@ -156,8 +155,8 @@ template <class S> auto trees_of(S& s) {
   });
 }
 
-/// What a rule may have beside `step` and `State`: `counts()`, is there a count at all; `first(parameters, k)`, the first values of
-/// tree k (default: zeros); `kept()`, how many of the trees have arrays; `shaped`, how many have the gradients' shapes.
+/// Optional members of a rule besides `step` and `State`: `counts()`: whether there is a count; `first(parameters, k)`: initial values of
+/// tree k (default: zeros); `kept()`: how many of the trees have arrays; `shaped`: how many have the gradients' shapes.
 template <class S, class R, class T>
 [[nodiscard]] S first_state(const R& rule, const T& params, [[maybe_unused]] Where w) {
   [[maybe_unused]] const Slots slots = shardarray::detail::slots(params);
@@ -206,7 +205,7 @@ template <class R, class T, class S, class P>
   return {with_slots(grads, step.updates), std::move(next)};
 }
 
-/// Multiplies by a number or a schedule, or by minus that.
+/// Multiplies by a number or a schedule, or by its negative.
 template <class Rate, shardarray::detail::FixedString text = "scale_by_learning_rate.update">
 struct RateRule {
   static constexpr const char* name = text.text;
@@ -226,20 +225,19 @@ using state_of = decltype(std::declval<const G&>().init(std::declval<const T&>()
 
 }  // namespace detail
 
-/// A transformation that works leaf by leaf; the functions that return one say what it does. It keeps an R::State of the
-/// parameters.
+/// A transformation that works leaf by leaf, as described by the functions that return one. Its state is R::State of the parameters.
 template <class R> struct Leafwise {
   R rule;
   template <class T> using State = typename R::template State<T>;
   static constexpr bool uses_params = requires { R::uses_params; };
-  /// A new array for every floating array of the tree, placed as it is; count 0. Throws what making arrays throws.
+  /// A new array for every floating array of the tree, placed like it; count 0. Throws what creating arrays throws.
   template <shardarray::detail::JudgedTree T>
   [[nodiscard]] State<T> init(const T& parameters, Where w = Where::here()) const {
     const Site site(w);
     return detail::first_state<State<T>>(rule, parameters, w);
   }
-  /// (updates, next state). Throws with the path where the gradients do not fit the state, or the parameters where those are used:
-  /// TreeError for other sizes or keys and for an array that is missing in one of them, ShapeError for another shape.
+  /// Returns (updates, next state). Throws, with the path, if the gradients do not fit the state, or the parameters if those are used:
+  /// TreeError for other sizes or keys and for an array missing in one of them, ShapeError for another shape.
   template <shardarray::detail::JudgedTree T, class P = none_t>
   [[nodiscard]] std::pair<T, State<T>> update(const T& grads, const State<T>& state,
                                               const P& parameters = none, Where w = Where::here()) const {
@@ -250,7 +248,7 @@ template <class R> struct Leafwise {
   }
 };
 
-/// Transformations one after another, see chain().
+/// Transformations in sequence, see chain().
 template <shardarray::detail::FixedString name, class... G> struct Chain {
   std::tuple<G...> parts;
   template <class T> using State = std::tuple<detail::state_of<G, T>...>;
@@ -262,7 +260,7 @@ template <shardarray::detail::FixedString name, class... G> struct Chain {
     return std::apply([&](const G&... part) { return State<T>(detail::init_of(part, parameters, w)...); },
                       parts);
   }
-  /// Every part takes the updates of the one before it. Throws what they throw.
+  /// Every part transforms the updates of the previous one. Throws what the parts throw.
   template <shardarray::detail::JudgedTree T, class P = none_t>
   [[nodiscard]] std::pair<T, State<T>> update(const T& grads, const State<T>& state,
                                               const P& parameters = none, Where w = Where::here()) const {
@@ -278,20 +276,20 @@ template <shardarray::detail::FixedString name, class... G> struct Chain {
     return r;
   }
 };
-/// `chain(clip_by_global_norm(1), adamw(1e-3))`: each takes the updates of the one before. The state is the tuple of theirs. Of
-/// nothing: the identity.
+/// Applies transformations in sequence: `chain(clip_by_global_norm(1), adamw(1e-3))`. The state is the tuple of their states. The empty
+/// chain is the identity.
 template <class... G> [[nodiscard]] Chain<"", G...> chain(G... parts) { return {{std::move(parts)...}}; }
 
-/// Multiplies by a number.
+/// Multiplies updates by a number.
 [[nodiscard]] inline Leafwise<detail::RateRule<double, "scale.update">> scale(double step_size) {
   return {{step_size}};
 }
-/// Multiplies by what the schedule gives for the number of updates so far.
+/// Multiplies updates by the schedule's value for the number of updates so far.
 template <Schedule F>
 [[nodiscard]] Leafwise<detail::RateRule<F, "scale_by_schedule.update">> scale_by_schedule(F step_size) {
   return {{std::move(step_size)}};
 }
-/// Multiplies by -rate, or by rate unless flip_sign: a number, or a schedule.
+/// Multiplies updates by -rate, or by rate unless flip_sign. The rate is a number or a schedule.
 [[nodiscard]] inline Leafwise<detail::RateRule<double>> scale_by_learning_rate(double rate,
                                                                                bool flip_sign = true) {
   return {{rate, flip_sign}};

@@ -1,5 +1,5 @@
-// Transformations around others: of some leaves only, of several gradients at once, with slow parameters. All follow the rules of
-// transform.h, but that lookahead() has parameters of its own.
+// Transformations that wrap others: for some leaves only, for accumulated gradients, with slow parameters. All follow the rules of
+// transform.h, except that lookahead() has its own parameters.
 #pragma once
 #include <optional>
 #include <string>
@@ -12,17 +12,17 @@
 namespace shardarray::optim {
 
 // ---------------------------------------------------------------- some leaves only
-/// Chooses leaves: by the array, or by the array and its path (`layers[0].bias`). It sees parameters in init and gradients in
-/// update, so it goes by shape, dtype and path.
+/// Selects leaves by the array, or by the array and its path (`layers[0].bias`). It sees parameters in init and gradients in update, so
+/// it should use shape, dtype and path.
 template <class M>
 concept Mask = LeafPredicate<M>;
 
-/// What masked() keeps.
+/// The state of masked().
 template <class S> struct MaskedState {
-  S inner_state;  ///< of the chosen leaves; others are absent
+  S inner_state;  ///< of the selected leaves; others are absent
 };
 namespace detail {
-/// The tree without the leaves that are not chosen.
+/// The tree without the leaves that are not selected.
 template <class T, class M> T chosen(T tree, const M& mask) {
   if constexpr (std::predicate<const M&, const Array&>)
     return filter(std::move(tree), [&](const Array& a) { return by_user(mask, a); });
@@ -36,13 +36,13 @@ template <class G, class M> struct Masked {
   G inner;
   M mask;
   template <class T> using State = MaskedState<detail::state_of<G, T>>;
-  /// The state of the chosen leaves. Throws as `inner` does.
+  /// The state of the selected leaves. Throws as `inner` does.
   template <shardarray::detail::JudgedTree T>
   [[nodiscard]] State<T> init(const T& parameters, Where w = Where::here()) const {
     const Site site(w);
     return {detail::init_of(inner, detail::chosen(parameters, mask), w)};
   }
-  /// (updates, next state). Throws as `inner` does.
+  /// Returns (updates, next state). Throws as `inner` does.
   template <shardarray::detail::JudgedTree T, class P = none_t>
   [[nodiscard]] std::pair<T, State<T>> update(const T& grads, const State<T>& state,
                                               const P& parameters = none, Where w = Where::here()) const {
@@ -56,13 +56,13 @@ template <class G, class M> struct Masked {
     return {combine(updates, grads), {std::move(next)}};
   }
 };
-/// Updates the leaves that `mask` chooses with `inner`, and leaves the others as they are:
+/// Applies `inner` to the leaves selected by `mask`; updates of the others pass unchanged:
 /// `masked(add_decayed_weights(0.1), [](const Array& x) { return x.ndim() > 1; })`.
 template <class G, Mask M> [[nodiscard]] Masked<G, M> masked(G inner, M mask) {
   return {std::move(inner), std::move(mask)};
 }
 
-// ---------------------------------------------------------------- a part that may be missing
+// ---------------------------------------------------------------- an optional part
 namespace detail {
 /// The transformation, or nothing: then the state is absent.
 template <class G> struct Maybe {
@@ -87,33 +87,33 @@ template <shardarray::detail::FixedString name, class... G> Chain<name, G...> ch
   return {{std::move(parts)...}};
 }
 
-/// Where `chosen` (a bool scalar) holds a, else b, of the dtype of b; a where b is absent. An absent list b: zeros.
+/// a where `chosen` (a bool scalar) holds, else b, in the dtype of b; a where b is absent. An empty list b means zeros.
 [[nodiscard]] SHARDARRAY_API Slots select(const Array& chosen, const Slots& a, const Slots& b);
-/// As select(), of a choice that is known.
+/// As select(), for a choice known at trace time.
 [[nodiscard]] SHARDARRAY_API Slots kept(bool chosen, const Slots& a, const Slots& b);
 template <class T> [[nodiscard]] T select_tree(const Array& chosen, const T& a, const T& b) {
   return with_slots(b, select(chosen, shardarray::detail::slots(a), shardarray::detail::slots(b)));
 }
 }  // namespace detail
 
-// ---------------------------------------------------------------- several gradients at once
+// ---------------------------------------------------------------- accumulated gradients
 /// Options of multi_steps().
 struct MultiStepsOptions {
-  bool use_grad_mean = true;  ///< the mean of the gradients, else their sum
+  bool use_grad_mean = true;  ///< the mean of the gradients, otherwise their sum
 };
-/// What multi_steps() keeps.
+/// The state of multi_steps().
 template <class S, class T> struct MultiStepsState {
   Array mini_step;      ///< gradients since the last update, int32
   Array gradient_step;  ///< updates so far, int32
   S inner_opt_state;
-  T acc_grads;  ///< the mean or the sum since the last update; of 16-bit parameters float32
+  T acc_grads;  ///< the mean or sum since the last update; float32 for 16-bit parameters
 };
 namespace detail {
-/// Zeros of float32 at least.
+/// Zeros of at least float32.
 [[nodiscard]] SHARDARRAY_API Slots accumulators(const Slots& parameters);
 struct MiniStep {
-  Array emit;            ///< is this the last gradient of an update?
-  Slots accumulated;     ///< with this gradient
+  Array emit;            ///< whether this is the last gradient of an update
+  Slots accumulated;     ///< including this gradient
   Slots grads;           ///< the same in the dtypes of the gradients
   Array mini, gradient;  ///< the next counts
 };
@@ -123,7 +123,7 @@ struct MiniStep {
 /// See multi_steps(). K: std::int64_t, or a schedule.
 template <class G, class K> struct MultiSteps {
   G inner;
-  K every_k;  ///< gradients for one update
+  K every_k;  ///< gradients per update
   MultiStepsOptions options;
   template <class T> using State = MultiStepsState<detail::state_of<G, T>, T>;
   /// The state of `inner`, counts 0, and zeros for every floating array.
@@ -134,8 +134,8 @@ template <class G, class K> struct MultiSteps {
     return {detail::zero_count(w), detail::zero_count(w), detail::init_of(inner, parameters, w),
             detail::with_slots(parameters, zeros)};
   }
-  /// (zeros, next state) k - 1 times, then what `inner` makes of the mean. Throws with the path where the gradients do not fit the
-  /// state, as adam does, and as `inner` does.
+  /// Returns (zeros, next state) k - 1 times, then the updates of `inner` for the mean. Throws, with the path, if the gradients do not
+  /// fit the state, as adam does, and as `inner` does.
   template <shardarray::detail::JudgedTree T, class P = none_t>
   [[nodiscard]] std::pair<T, State<T>> update(const T& grads, const State<T>& state,
                                               const P& parameters = none, Where w = Where::here()) const {
@@ -160,7 +160,7 @@ template <class G, class K> struct MultiSteps {
             {m.mini, m.gradient, std::move(r.second),
              detail::with_slots(state.acc_grads, detail::select(!m.emit, m.accumulated, {}))}};
   }
-  /// Was the last update one of `inner`? A bool scalar.
+  /// Whether the last update was one of `inner`: a bool scalar.
   template <class S, class T>
   [[nodiscard]] Array has_updated(const MultiStepsState<S, T>& state, Where w = Where::here()) const {
     const Site site(w);
@@ -173,11 +173,10 @@ template <class G, class K> struct MultiSteps {
     else return detail::by_user(every_k, gradient_step);
   }
 };
-/// optax.MultiSteps: `inner` gets the mean of `every_k` gradients, for batches that do not fit in memory; updates are zeros until
-/// then, and `inner` does not run (see cond()). The state is a value like any other, so the step stays one jitted function. Where
-/// gradients are sums over devices, acc_grads may stay so: filter_shard it to P(unreduced("data")), and only the last of every_k
-/// steps adds up. every_k: a number, or a schedule of the number of updates that gives whole numbers. Throws ShapeError for a number
-/// below 1.
+/// optax.MultiSteps: passes the mean of `every_k` gradients to `inner`, for batches that do not fit into memory; until then updates are
+/// zero and `inner` does not run (see cond()). The state is an ordinary value, so the step remains a single jitted function. If gradients
+/// are sums over devices, acc_grads can stay unreduced: filter_shard it to P(unreduced("data")), and only the last of every_k steps
+/// reduces it. every_k: a number, or an integer-valued schedule of the number of updates. Throws ShapeError for a number below 1.
 template <class G>
 [[nodiscard]] MultiSteps<G, std::int64_t> multi_steps(G inner, std::int64_t every_k,
                                                       const MultiStepsOptions& o = {},
@@ -193,20 +192,20 @@ template <class G, Schedule F>
 
 // ---------------------------------------------------------------- slow parameters
 namespace detail {
-/// The same values, each in memory of its own.
+/// The same values, each in its own memory.
 [[nodiscard]] SHARDARRAY_API Slots copies_of(Slots parameters);
 }  // namespace detail
 /// The parameters of lookahead().
 template <class T> struct LookaheadParams {
   T fast, slow;
-  /// Both with these values, the slow ones in memory of their own: a step may take both.
+  /// Both have these values, the slow ones in their own memory, so that a step may donate both.
   [[nodiscard]] static LookaheadParams init_synced(const T& parameters, Where w = Where::here()) {
     const Site site(w);
     return {parameters,
             detail::with_slots(parameters, detail::copies_of(shardarray::detail::slots(parameters)))};
   }
 };
-/// What lookahead() keeps.
+/// The state of lookahead().
 template <class S> struct LookaheadState {
   S fast_state;
   Array steps_since_sync;  ///< int32
@@ -228,14 +227,14 @@ template <class G> struct Lookahead {
   double slow_step_size;
   bool reset_state;
   template <class T> using State = LookaheadState<detail::state_of<G, T>>;
-  /// The state of the optimizer of the fast parameters, 0 steps.
+  /// The state of the fast parameters' optimizer, and 0 steps.
   template <shardarray::detail::JudgedTree T>
   [[nodiscard]] State<T> init(const LookaheadParams<T>& parameters, Where w = Where::here()) const {
     const Site site(w);
     return {detail::init_of(fast_optimizer, parameters.fast, w), detail::zero_count(w)};
   }
-  /// (updates of both, next state), from gradients of the fast parameters. Throws as the optimizer does, and TreeError or ShapeError
-  /// with the path where the parameters do not fit the gradients.
+  /// Returns (updates of both, next state) from gradients of the fast parameters. Throws as the optimizer does, and TreeError or
+  /// ShapeError, with the path, if the parameters do not fit the gradients.
   template <shardarray::detail::JudgedTree T>
   [[nodiscard]] std::pair<LookaheadParams<T>, State<T>> update(const T& grads, const State<T>& state,
                                                                const LookaheadParams<T>& parameters,
@@ -253,10 +252,10 @@ template <class G> struct Lookahead {
             {std::move(r.second), m.steps}};
   }
 };
-/// Every sync_period updates of the fast parameters the slow ones move towards them by slow_step_size of the way, and the fast ones
-/// go there (and their state begins anew where reset_state). Begin with LookaheadParams<T>::init_synced(model); gradients are those
-/// of `.fast`, apply_updates takes both, `.slow` is what was learned. Throws ShapeError for a period below 1. Source: M. Zhang and
-/// others, 2019.
+/// Every sync_period updates of the fast parameters, the slow ones move the fraction slow_step_size of the way towards them, and the fast
+/// ones are reset to the result (with reset_state, so is their state). Start with LookaheadParams<T>::init_synced(model); take gradients
+/// of `.fast`, apply_updates to both, `.slow` is the trained model. Throws ShapeError for a period below 1. Source: M. Zhang and others,
+/// 2019.
 template <class G>
 [[nodiscard]] Lookahead<G> lookahead(G fast_optimizer, std::int64_t sync_period, double slow_step_size,
                                      bool reset_state = false, Where w = Where::here()) {
