@@ -1,10 +1,9 @@
-// Functions on arrays: numpy's names, JAX's types and values. Elementwise ones stand in math.h, special.h and
-// activations.h.
+// Functions of arrays: NumPy's names, JAX's types and values. Elementwise ones are in math.h, special.h and activations.h.
 //
-// Axes may be negative and count from the end; one that does not exist, or stands twice, throws ShapeError. Results have the dtype
-// of x unless a doc says otherwise; several operands are promoted (see promote_types). All throw Error for an absent array,
-// DonationError for a donated one, ShapeError for a result of 2^62 bytes or more, DTypeError for complex operands where these have no meaning (see complex.h). They are
-// function objects, so that they can be passed to vmap and jit.
+// Negative axes count from the end; one that does not exist or is repeated throws ShapeError. Results have the dtype of x unless stated
+// otherwise; several operands are promoted (see promote_types). All throw Error for an absent array, DonationError for a donated one,
+// ShapeError for a result of 2^62 bytes or more, DTypeError for complex operands where these are meaningless (see complex.h). They are
+// function objects, which can be passed to vmap and jit.
 #pragma once
 #include <concepts>
 #include <optional>
@@ -21,10 +20,10 @@
 namespace shardarray {
 
 // ---------------------------------------------------------------- reductions
-/// `sum(x)`, `sum(x, 0)`, `sum(x, {0, 1})`, `sum(x, -1, {.keepdims = true})`, `sum(x, {.axis = {0, 1}, .keepdims = true, .dtype = float64})`: over all axes unless
-/// said. The result is x without these axes (keepdims: with size 1 there), strong, of the dtype that each doc names, or of
-/// `.dtype`. `.where` leaves elements out, `.initial` adds one, as in NumPy: `max(x, {.where = x < 9, .initial = 0})`. What x is
-/// made of element by element is computed on the way and needs no memory: `sum(y == 3)` reads y once.
+/// Reduces over all axes unless axes are given: `sum(x)`, `sum(x, 0)`, `sum(x, {0, 1})`, `sum(x, -1, {.keepdims = true})`,
+/// `sum(x, {.axis = {0, 1}, .keepdims = true, .dtype = float64})`. The result is x without these axes (keepdims: with size 1), strong, in
+/// the dtype stated by each doc, or `.dtype`. `.where` excludes elements, `.initial` adds one, as in NumPy:
+/// `max(x, {.where = x < 9, .initial = 0})`. An elementwise operand is computed on the fly without memory: `sum(y == 3)` reads y once.
 template <detail::FixedString name> struct SHARDARRAY_API ReduceFunction {
   [[nodiscard]] Array operator()(const Array& x, const ReduceOptions& o = {}, Where w = Where::here()) const;
   template <detail::AxisNumber I>
@@ -46,17 +45,16 @@ template <detail::FixedString name> struct SHARDARRAY_API ReduceFunction {
     return x;
   }
 };
-/// The sum, 0 of nothing. bool and short integers sum as int32 (unsigned: uint32), integers wrap; float16 and bfloat16 accumulate
-/// in float32. However many elements there are, a float32 sum errs by about 1e-6 of the sum of their sizes at most (float64:
-/// 2e-15).
+/// The sum; 0 if empty. bool and short integers are summed as int32 (unsigned: uint32), integers wrap; float16 and bfloat16 accumulate in
+/// float32. For any number of elements, the error of a float32 sum is at most about 1e-6 of the sum of their magnitudes (float64: 2e-15).
 inline constexpr ReduceFunction<"sum"> sum{};
-/// The product, 1 of nothing. Types as sum.
+/// The product; 1 if empty. Dtypes as for sum.
 inline constexpr ReduceFunction<"prod"> prod{};
-/// The sum divided by the number of elements, NaN of none. Floating: of bool and integers float32 (float64 for 64-bit ones); as
-/// exact as sum. Throws DTypeError for a `.dtype` that is not floating.
+/// The sum divided by the number of elements; NaN if empty. Floating: float32 for bool and integers (float64 for 64-bit ones); as
+/// accurate as sum. Throws DTypeError for a `.dtype` that is not floating.
 inline constexpr ReduceFunction<"mean"> mean{};
-/// `var(x)`, `var(x, 0)`, `var(x, {.ddof = 1})`, `var(x, 0, {.ddof = 1})`, `var(x, {0, 1}, 1)`, `var(x, {.axis = 0}, 1)`: as a
-/// reduction, and ddof among the options or behind the axes.
+/// `var(x)`, `var(x, 0)`, `var(x, {.ddof = 1})`, `var(x, 0, {.ddof = 1})`, `var(x, {0, 1}, 1)`, `var(x, {.axis = 0}, 1)`: a reduction
+/// with ddof among the options or after the axes.
 template <detail::FixedString name> struct SHARDARRAY_API SpreadFunction {
   [[nodiscard]] Array operator()(const Array& x, const ReduceOptions& o, std::int64_t ddof,
                                  Where w = Where::here()) const;
@@ -97,31 +95,31 @@ template <detail::FixedString name> struct SHARDARRAY_API SpreadFunction {
                    o.ddof, w);
   }
 };
-/// Mean square distance to the mean, floating as mean; the sum is divided by n - ddof, n elements that count. Throws as mean.
+/// The mean squared distance to the mean, floating as mean, with the sum of n counted elements divided by n - ddof. Throws as mean.
 inline constexpr SpreadFunction<"var"> var{};
-/// The square root of var; its gradient is NaN where all elements are equal, as in JAX. Throws as mean. (The name hides nothing:
-/// before `::` only namespaces and types are looked for.)
+/// The square root of var; its gradient is NaN if all elements are equal, as in JAX. Throws as mean. (The name hides nothing: only
+/// namespaces and types are looked up before `::`.)
 inline constexpr SpreadFunction<"std"> std{};
-/// The largest and the smallest element; of bools or, and. NaN when an element is. Throws ShapeError over no elements. Equal
-/// elements share the gradient; it is NaN of a NaN. `.dtype` converts before. With `.initial` also over no elements; Error for
-/// `.where` without it.
+/// The largest and the smallest element; for bools or, and. NaN if any element is. Equal elements share the gradient; that of NaN is NaN.
+/// `.dtype` converts beforehand. Throws ShapeError over no elements, unless `.initial` is given; Error for `.where` without `.initial`.
 inline constexpr ReduceFunction<"max"> max{};
 inline constexpr ReduceFunction<"min"> min{};
-/// bool: is any element, are all elements true? What is not bool counts as "not zero" (NaN too). Of nothing false, true.
+/// bool: whether any element is true, whether all are. Non-bool elements count as true unless zero (so does NaN). Of nothing: false,
+/// true.
 inline constexpr ReduceFunction<"any"> any{};
-/// See any. Also the whole dimension in a subscript: `x[{0, all}]`.
+/// See any. Also selects a full dimension in a subscript: `x[{0, all}]`.
 inline constexpr struct SHARDARRAY_API all_fn : ReduceFunction<"all"> {
   operator Index() const { return Index(Index::Kind::range); }
 } all{};
-/// int32 position of the first largest (smallest) element, of a NaN if there is one, along one axis or in the flattened array.
-/// Throws ShapeError for several axes and over no elements, DTypeError where that is longer than 2^31, Error for `.where`.
+/// int32 position of the first largest (smallest) element, or of a NaN if there is one, along one axis or in the flattened array. Throws
+/// ShapeError for several axes and over no elements, DTypeError if these are more than 2^31, Error for `.where`.
 inline constexpr ReduceFunction<"argmax"> argmax{};
 inline constexpr ReduceFunction<"argmin"> argmin{};
-/// log(sum(exp(x))) without overflow, floating as mean; -inf over -inf only, and over no elements. Throws as mean.
+/// log(sum(exp(x))) without overflow, floating as mean; -inf if all are -inf, or over no elements. Throws as mean.
 inline constexpr ReduceFunction<"logsumexp"> logsumexp{};
 /// log(mean(exp(x))) without overflow: logsumexp minus the logarithm of the number of elements; NaN over none.
 inline constexpr ReduceFunction<"logmeanexp"> logmeanexp{};
-/// Along the last axis, along others, or with options.
+/// Along the last axis, along other axes, or with options.
 template <detail::FixedString name> struct SHARDARRAY_API SoftmaxFunction {
   [[nodiscard]] Array operator()(const Array& x, const SoftmaxOptions& o = {}, Where w = Where::here()) const;
   template <detail::AxisNumber I>
@@ -134,34 +132,34 @@ template <detail::FixedString name> struct SHARDARRAY_API SoftmaxFunction {
     return (*this)(x, SoftmaxOptions{.axis = detail::over(axes).axis}, w);
   }
 };
-/// exp(x) / sum(exp(x)) along an axis without overflow, and its logarithm; of x's shape, floating as mean. NaN over -inf only.
-/// Throws ShapeError for a scalar.
+/// exp(x) / sum(exp(x)) along an axis without overflow, and its logarithm; of x's shape, floating as mean. NaN if all are -inf. Throws
+/// ShapeError for a scalar.
 inline constexpr SoftmaxFunction<"softmax"> softmax{};
 inline constexpr SoftmaxFunction<"log_softmax"> log_softmax{};
-/// integers [..] -> [.., n] of `dtype`: 1 at the index, 0 elsewhere; an index outside, negative ones too, gives zeros. Throws
-/// DTypeError for floats, ShapeError for n < 0.
+/// One-hot vectors of integers, [..] -> [.., n], in `dtype`: 1 at the index, 0 elsewhere; an index out of range, including negative,
+/// gives zeros. Throws DTypeError for floats, ShapeError for n < 0.
 inline constexpr struct SHARDARRAY_API one_hot_fn {
   [[nodiscard]] Array operator()(const Array& x, std::int64_t n, DType dtype = float32,
                                  Where w = Where::here()) const;
 } one_hot{};
 
 // ---------------------------------------------------------------- products
-// Of the promoted dtype of the operands: integers wrap, bools give or of ands, float16 and bfloat16 accumulate in float32. All
-// throw ShapeError when sizes that meet differ. A sum of more than 8,192 products of float32 on one device is made in blocks of 32:
-// equal numbers, which are the worst, err by at most 1e-6 of the sum; shorter ones, also of the pieces of a dimension that is cut, and
-// those of reproducible lines are chains, which err by up to 1e-4 of it then. By a BLAS that SHARDARRAY_BLAS names they err by 2e-5
-// where a result has at most 16,384 elements; larger ones are added as the BLAS adds.
-/// [..,m,k] x [..,k,n] -> [..,m,n], batch dimensions broadcast; a vector is a row on the left, a column on the right,
-/// and that dimension goes. Throws ShapeError for a scalar.
+// In the promoted dtype of the operands: integers wrap, bools give or of ands, float16 and bfloat16 accumulate in float32. All throw
+// ShapeError if contracted sizes differ. A float32 sum of more than 8,192 products on one device is accumulated in blocks of 32: in the
+// worst case, equal numbers, the error is at most 1e-6 of the sum. Shorter sums, also those of the shards of a sharded dimension, and
+// those of reproducible lines are accumulated sequentially, with errors up to 1e-4. With a BLAS named by SHARDARRAY_BLAS, errors are 2e-5
+// for results of at most 16,384 elements; larger results are accumulated by the BLAS in its own way.
+/// [..,m,k] x [..,k,n] -> [..,m,n], batch dimensions broadcast; a vector is a row on the left or a column on the right, and that
+/// dimension is dropped. Throws ShapeError for a scalar.
 inline constexpr struct SHARDARRAY_API matmul_fn {
   [[nodiscard]] Array operator()(const Array& a, const Array& b, Where w = Where::here()) const;
 } matmul{};
-/// [a..,k] x [b..,k,n] -> [a..,b..,n]: the last axis of a with the last but one of b (or its only one); with a scalar: multiply.
+/// [a..,k] x [b..,k,n] -> [a..,b..,n]: contracts the last axis of a with the last but one (or only one) of b; multiplies with a scalar.
 inline constexpr struct SHARDARRAY_API dot_fn {
   [[nodiscard]] Array operator()(const Array& a, const Array& b, Where w = Where::here()) const;
 } dot{};
-/// Sums over the last `axes` (2) axes of a and the first of b, or over the listed pairs: the other dimensions of a, then those of
-/// b. Throws ShapeError for more axes than there are.
+/// Contracts the last `axes` (2) axes of a with the first of b, or the listed pairs: the result has the remaining dimensions of a, then
+/// of b. Throws ShapeError for more axes than there are.
 inline constexpr struct SHARDARRAY_API tensordot_fn {
   [[nodiscard]] Array operator()(const Array& a, const Array& b, Where w = Where::here()) const {
     return over_last(a, b, 2, w);
@@ -176,7 +174,7 @@ inline constexpr struct SHARDARRAY_API tensordot_fn {
  private:
   [[nodiscard]] Array over_last(const Array& a, const Array& b, std::int64_t axes, Where w) const;
 } tensordot{};
-/// The text of an einsum and its line.
+/// The subscripts of an einsum with the caller's line.
 struct SHARDARRAY_API EinsumText {
   EinsumText(const char* t, Where w = Where::here()) : text(t), where(w) {}
   EinsumText(std::string t, Where w = Where::here()) : text(std::move(t)), where(w) {}
@@ -184,12 +182,11 @@ struct SHARDARRAY_API EinsumText {
   std::string text;
   Where where;
 };
-/// `einsum("bik,kj->bij", a, b)`. Without "->" the result has the letters that stand once, in alphabetical order.
-/// "..." stands for leading dimensions, which are broadcast, as a dimension of size 1 is to what its letter is elsewhere:
-/// `einsum("...ij,...jk->...ik", a, b)`. A letter that stands twice in a
-/// term is its diagonal. Two operands after the other are multiplied, in the order that multiplies the fewest numbers (of more than
-/// five operands the cheapest two first). Throws ShapeError for a text that does not fit the operands:
-/// terms, letters or sizes. contract: of operands in a list.
+/// `einsum("bik,kj->bij", a, b)`. Without "->", the result has the letters that occur once, in alphabetical order. "..." stands for
+/// leading dimensions, which are broadcast; a dimension of size 1 is broadcast to its letter's size:
+/// `einsum("...ij,...jk->...ik", a, b)`. A repeated letter in a term takes its diagonal. Operands are multiplied pairwise, in the order
+/// with the fewest multiplications (for more than five operands, cheapest pair first). Throws ShapeError for subscripts that do not fit
+/// the operands: terms, letters or sizes. contract: for operands in a list.
 inline constexpr struct SHARDARRAY_API einsum_fn {
   template <std::convertible_to<Array>... A>
   [[nodiscard]] Array operator()(const EinsumText& t, const A&... operands) const {
@@ -199,7 +196,8 @@ inline constexpr struct SHARDARRAY_API einsum_fn {
 } einsum{};
 
 // ---------------------------------------------------------------- shapes
-/// `reshape(x, {2, -1})`, `reshape(x, 2, 3)`: the same elements in row-major order; one size may be -1: what is left. Throws ShapeError unless the number of elements stays.
+/// The same elements in row-major order with another shape: `reshape(x, {2, -1})`, `reshape(x, 2, 3)`; one size may be -1 and is
+/// inferred. Throws ShapeError if the number of elements would change.
 inline constexpr struct SHARDARRAY_API reshape_fn {
   [[nodiscard]] Array operator()(const Array& x, const Shape& shape, Where w = Where::here()) const;
   template <std::integral... I>
@@ -207,49 +205,47 @@ inline constexpr struct SHARDARRAY_API reshape_fn {
     return (*this)(x, Shape{first.value, to_int64(sizes)...}, first.where);
   }
 } reshape{};
-/// perm[k]: the dimension that becomes dimension k. Empty: reversed. Throws ShapeError unless every dimension stands in it once.
+/// Permutes dimensions: perm[k] becomes dimension k. Empty: reversed. Throws ShapeError unless perm is a permutation.
 inline constexpr struct SHARDARRAY_API transpose_fn {
   [[nodiscard]] Array operator()(const Array& x, const Shape& perm = {}, Where w = Where::here()) const;
 } transpose{};
-/// Dimensions a and b change places.
+/// Swaps dimensions a and b.
 inline constexpr struct SHARDARRAY_API swapaxes_fn {
   [[nodiscard]] Array operator()(const Array& x, std::int64_t a, std::int64_t b,
                                  Where w = Where::here()) const;
 } swapaxes{};
-/// Dimension `from` (from[k]) becomes dimension `to` (to[k]); the others keep their order. Throws ShapeError for lists of different
-/// lengths.
+/// Moves dimension `from` (from[k]) to `to` (to[k]); the others keep their order. Throws ShapeError for lists of different lengths.
 inline constexpr struct SHARDARRAY_API moveaxis_fn {
   [[nodiscard]] Array operator()(const Array& x, std::int64_t from, std::int64_t to,
                                  Where w = Where::here()) const;
   [[nodiscard]] Array operator()(const Array& x, const Shape& from, const Shape& to,
                                  Where w = Where::here()) const;
 } moveaxis{};
-/// New dimensions of size 1; axes count in the result. No axes: x.
+/// Inserts dimensions of size 1; axes refer to the result. Without axes: x.
 inline constexpr struct SHARDARRAY_API expand_dims_fn {
   [[nodiscard]] Array operator()(const Array& x, const AxisSet& axes, Where w = Where::here()) const;
 } expand_dims{};
-/// Removes dimensions of size 1: all of them, or the given ones. Throws ShapeError for a given one of another size.
+/// Removes dimensions of size 1: all, or the given ones. Throws ShapeError for a given one of another size.
 inline constexpr struct SHARDARRAY_API squeeze_fn {
   [[nodiscard]] Array operator()(const Array& x, const AxisSet& axes = {}, Where w = Where::here()) const;
 } squeeze{};
-/// x repeated to `shape`: aligned at the last dimension, sizes are equal, or 1 in x. Throws ShapeError otherwise.
+/// Broadcasts x to `shape`: aligned at the last dimension, sizes must be equal, or 1 in x. Throws ShapeError otherwise.
 inline constexpr struct SHARDARRAY_API broadcast_to_fn {
   [[nodiscard]] Array operator()(const Array& x, const Shape& shape, Where w = Where::here()) const;
 } broadcast_to{};
-/// Joins along an axis that exists. dtypes are promoted. Throws ShapeError without arrays, and unless the other sizes agree.
+/// Joins along an existing axis. dtypes are promoted. Throws ShapeError without arrays, and unless the other sizes agree.
 inline constexpr struct SHARDARRAY_API concatenate_fn {
   [[nodiscard]] Array operator()(const std::vector<Array>& parts, std::int64_t axis = 0,
                                  Where w = Where::here()) const;
 } concatenate{};
-/// Joins arrays of one shape along a new axis, which counts in the result. dtypes are promoted. Throws ShapeError without arrays,
-/// and for different shapes.
+/// Joins arrays of one shape along a new axis of the result. dtypes are promoted. Throws ShapeError without arrays, and for different
+/// shapes.
 inline constexpr struct SHARDARRAY_API stack_fn {
   [[nodiscard]] Array operator()(const std::vector<Array>& parts, std::int64_t axis = 0,
                                  Where w = Where::here()) const;
 } stack{};
-/// `n` equal pieces along an axis, at most 2^20, or one piece more than there are positions, which begin at 0 and at these: `{3}` is one
-/// position, 3 are three pieces. Throws ShapeError for n that does not divide the size, for positions that fall or
-/// lie outside.
+/// Splits along an axis into `n` equal parts, at most 2^20, or at the given positions: `{3}` is one position, giving two parts, 3 means
+/// three parts. Throws ShapeError if n does not divide the size, or positions decrease or are out of range.
 inline constexpr struct SHARDARRAY_API split_fn {
   template <std::integral N>
   [[nodiscard]] std::vector<Array> operator()(const Array& x, N n, std::int64_t axis = 0,
@@ -262,20 +258,19 @@ inline constexpr struct SHARDARRAY_API split_fn {
  private:
   [[nodiscard]] std::vector<Array> pieces(const Array& x, std::int64_t n, std::int64_t axis, Where w) const;
 } split{};
-/// The elements along the axes (default: all) from the last to the first.
+/// Reverses the elements along the axes (default: all).
 inline constexpr struct SHARDARRAY_API flip_fn {
   [[nodiscard]] Array operator()(const Array& x, const AxisSet& axes = {}, Where w = Where::here()) const;
 } flip{};
-/// Turns the plane of two axes `k` times by 90 degrees, from the first one towards the second. Throws ShapeError for equal axes.
+/// Rotates by 90 degrees `k` times in the plane of two axes, from the first towards the second. Throws ShapeError for equal axes.
 inline constexpr struct SHARDARRAY_API rot90_fn {
   [[nodiscard]] Array operator()(const Array& x, std::int64_t k = 1,
                                  std::pair<std::int64_t, std::int64_t> axes = {0, 1},
                                  Where w = Where::here()) const;
 } rot90{};
-/// Shifts elements towards higher indices; those that leave come in again. No axis: in the flattened array. Several axes:
-/// `roll(x, {1, -2}, {0, 1})`; one that stands twice is shifted by the sum. A shift that is an array, an integer scalar, takes rows by their
-/// numbers: nobody knows it before it runs. Throws ShapeError for lists of different lengths and for a shift that is no scalar, DTypeError
-/// for one that is no integer.
+/// Shifts elements cyclically towards higher indices. Without an axis: in the flattened array. Several axes: `roll(x, {1, -2}, {0, 1})`;
+/// shifts of a repeated axis add up. A shift that is an array, an integer scalar, is only known at run time, so rows are gathered by
+/// index. Throws ShapeError for lists of different lengths and for a non-scalar shift, DTypeError for a non-integer one.
 inline constexpr struct SHARDARRAY_API roll_fn {
   [[nodiscard]] Array operator()(const Array& x, std::int64_t shift,
                                  std::optional<std::int64_t> axis = std::nullopt,
@@ -292,15 +287,15 @@ inline constexpr struct SHARDARRAY_API roll_fn {
  private:
   Array by_value(const Array& x, const Array& shift, std::optional<std::int64_t> axis, Where w) const;
 } roll{};
-/// What pad puts around x: its first and last elements, x mirrored at them (reflect: they stand once, symmetric: twice), or x again.
+/// How pad fills: with the edge elements, mirrored (reflect: without, symmetric: with repeated edge elements), or periodically.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
 enum class PadMode : std::uint8_t { edge, reflect, symmetric, wrap };
 #pragma GCC diagnostic pop
-/// Elements before and after, per dimension: `pad(x, {{1, 2}, {0, 0}}, value)`; one number: everywhere. The value is a number and
-/// becomes one of x's dtype (2.5 is 2 in integers). Throws ShapeError for a negative width and unless there is one pair for each
-/// dimension, DTypeError for a whole number that is no value of the dtype, Error for a computed value. With a mode instead of a value:
-/// `pad(x, 2, PadMode::edge)`, and ShapeError where a dimension without elements should grow.
+/// Pads each dimension before and after: `pad(x, {{1, 2}, {0, 0}}, value)`; one number pads everywhere. The value is a number, converted
+/// to x's dtype (2.5 is 2 in integers). Throws ShapeError for a negative width and unless there is one pair per dimension, DTypeError for
+/// an integer that the dtype cannot represent, Error for a computed value. With a mode instead of a value: `pad(x, 2, PadMode::edge)`,
+/// which throws ShapeError if an empty dimension would grow.
 inline constexpr struct SHARDARRAY_API pad_fn {
   [[nodiscard]] Array operator()(const Array& x,
                                  const std::vector<std::pair<std::int64_t, std::int64_t>>& widths,
@@ -320,7 +315,7 @@ inline constexpr struct SHARDARRAY_API pad_fn {
                    mode, w);
   }
 } pad{};
-/// Zeros above (tril) or below (triu) diagonal k of the last two dimensions; k = 0 is the main one, k > 0 lies above it. Throws
+/// Zeroes elements above (tril) or below (triu) diagonal k of the last two dimensions; k = 0 is the main one, k > 0 is above it. Throws
 /// ShapeError for a rank below 2.
 inline constexpr struct SHARDARRAY_API tril_fn {
   [[nodiscard]] Array operator()(const Array& x, std::int64_t k = 0, Where w = Where::here()) const;
@@ -330,8 +325,8 @@ inline constexpr struct SHARDARRAY_API triu_fn {
 } triu{};
 
 // ---------------------------------------------------------------- running reductions
-/// `cumsum(x)`, `cumsum(x, 0)`, `cumsum(x, 0, {.reverse = true})`, `cumsum(x, {.axis = 0, .reverse = true})`; throws ShapeError for
-/// an axis that x does not have.
+/// `cumsum(x)`, `cumsum(x, 0)`, `cumsum(x, 0, {.reverse = true})`, `cumsum(x, {.axis = 0, .reverse = true})`; throws ShapeError for an
+/// axis that x does not have.
 template <detail::FixedString name> struct SHARDARRAY_API CumulativeFunction {
   [[nodiscard]] Array operator()(const Array& x, const CumulativeOptions& o = {},
                                  Where w = Where::here()) const;
@@ -341,23 +336,21 @@ template <detail::FixedString name> struct SHARDARRAY_API CumulativeFunction {
     return (*this)(x, {.axis = to_int64(axis), .reverse = o.reverse, .dtype = o.dtype}, w);
   }
 };
-/// Of the shape of x, or [size] without an axis: element i combines elements 0 .. i. Integers keep their dtype and wrap; bool
-/// sums and products are int32. Floats are combined in blocks of 1024, so a sum's rounding does not grow with their number; sums
-/// of what is not negative never fall. float16 and bfloat16 accumulate in float32. Along a dimension that is cut every device
-/// scans its own piece, and only the pieces' last elements move; but float sums and products of reproducible lines are not cut.
+/// Of the shape of x, or [size] without an axis: element i combines elements 0 .. i. Integers keep their dtype and wrap; bool sums and
+/// products are int32. Floats are combined in blocks of 1024, so rounding errors do not grow with their number; sums of non-negative
+/// numbers never decrease. float16 and bfloat16 accumulate in float32. Along a sharded dimension every device scans its own shard, and
+/// only the shards' last elements move; but float sums and products of reproducible lines are not sharded.
 inline constexpr CumulativeFunction<"cumsum"> cumsum{};
-/// Types as cumsum. Blocks and pieces are multiplied apart: where one of them overflows, a 0 in front of it gives NaN, not 0.
+/// Dtypes as for cumsum. Blocks and shards are multiplied separately: if one of them overflows, a preceding 0 gives NaN, not 0.
 inline constexpr CumulativeFunction<"cumprod"> cumprod{};
-/// The largest (smallest) so far, in the dtype of x; NaN from the first one on. Equal elements share the gradient as in JAX, NaN
-/// has none.
+/// The running maximum (minimum) in the dtype of x; NaN from the first NaN on. Equal elements share the gradient as in JAX; NaN has none.
 inline constexpr CumulativeFunction<"cummax"> cummax{};
 inline constexpr CumulativeFunction<"cummin"> cummin{};
 
 // ---------------------------------------------------------------- positions
-/// Elements at integer `index` along an axis: [..a, n, c..] and [i..] -> [..a, i.., c..]; no axis: of the flattened array.
-/// What lies outside is NaN (integers: the lowest, unsigned: the highest value, bool: true), or what the mode says. Negative indices
-/// count from the end; with clip they mean 0, as in NumPy. Throws DTypeError for an index that is no integer
-/// (bool is none).
+/// Elements at integer `index` along an axis: [..a, n, c..] and [i..] -> [..a, i.., c..]; without an axis: of the flattened array. Out of
+/// range it gives NaN (integers: the lowest, unsigned: the highest value, bool: true), or what the mode says. Negative indices count from
+/// the end; with clip they mean 0, as in NumPy. Throws DTypeError unless the index is an integer (bool is not).
 inline constexpr struct SHARDARRAY_API take_fn {
   [[nodiscard]] Array operator()(const Array& x, const Array& index,
                                  std::optional<std::int64_t> axis = std::nullopt,
@@ -366,24 +359,24 @@ inline constexpr struct SHARDARRAY_API take_fn {
 /// Options of sorting: `sort(x, {.axis = 0, .descending = true})`.
 struct SortOptions {
   std::optional<std::int64_t> axis = -1;  ///< none: of the flattened array
-  Flag descending = false;                ///< from the last to the first: NaN first, true before false
+  Flag descending = false;                ///< from last to first: NaN first, true before false
 };
 /// Options of sorting several operands: `sort({a, b, c}, {.num_keys = 2})`.
 struct SortOperandsOptions {
   std::int64_t axis = -1;
-  std::int64_t num_keys = 1;  ///< so many of the first operands decide
+  std::int64_t num_keys = 1;  ///< number of leading operands used as keys
 };
-/// Along an axis, ascending, NaN last, false before true; stable: equal elements keep their order, also descending. The gradient goes
-/// where the elements came from. A long line that is cut evenly is sorted where it lies and moves twice; then whether 0 or -0
-/// stands first is left open for floats that are sorted alone, but for `reproducible` lines. Throws ShapeError for a scalar.
+/// Sorts along an axis, ascending, NaN last, false before true; stable: equal elements keep their order, also when descending. Gradients
+/// return to the elements' origins. A long, evenly sharded axis is sorted in place and moves twice; then, for floats sorted alone, the
+/// order of 0 and -0 is unspecified, except for `reproducible` lines. Throws ShapeError for a scalar.
 inline constexpr struct SHARDARRAY_API sort_fn {
   [[nodiscard]] Array operator()(const Array& x, const SortOptions& o = {}, Where w = Where::here()) const;
   template <std::integral I>
   [[nodiscard]] Array operator()(const Array& x, I axis, Where w = Where::here()) const {
     return (*this)(x, SortOptions{.axis = to_int64(axis)}, w);
   }
-  /// lax.sort: all operands in the order that the first num_keys of them have, the first one before the others. Throws ShapeError
-  /// without operands and for different shapes, Error for another number of keys.
+  /// lax.sort: sorts all operands by the first num_keys of them, lexicographically. Throws ShapeError without operands and for different
+  /// shapes, Error for an invalid number of keys.
   [[nodiscard]] std::vector<Array> operator()(const std::vector<Array>& operands,
                                               const SortOperandsOptions& o = {},
                                               Where w = Where::here()) const;
@@ -399,7 +392,7 @@ inline constexpr struct SHARDARRAY_API argsort_fn {
 
 // ---------------------------------------------------------------- creation
 // New arrays: uncommitted, on the default device. Throw ShapeError for negative sizes.
-/// Zeros and ones of `shape` (`zeros({2, 3})`) or, of a number, of that many elements; float32 unless said.
+/// Zeros and ones of `shape` (`zeros({2, 3})`), or of that many elements for a number; float32 by default.
 inline constexpr struct SHARDARRAY_API zeros_fn {
   [[nodiscard]] Array operator()(const Shape& shape, DType dtype = float32, Where w = Where::here()) const;
   template <std::integral N>
@@ -407,7 +400,7 @@ inline constexpr struct SHARDARRAY_API zeros_fn {
     return (*this)(Shape{to_int64(n)}, dtype, w);
   }
 } zeros{};
-/// zeros: there is no memory without values.
+/// Same as zeros: there is no uninitialized memory.
 inline constexpr zeros_fn empty{};
 inline constexpr struct SHARDARRAY_API ones_fn {
   [[nodiscard]] Array operator()(const Shape& shape, DType dtype = float32, Where w = Where::here()) const;
@@ -416,8 +409,8 @@ inline constexpr struct SHARDARRAY_API ones_fn {
     return (*this)(Shape{to_int64(n)}, dtype, w);
   }
 } ones{};
-/// `value` broadcast to `shape` (a number: so many elements), of its dtype (a number's is weak) unless given; then it converts as astype does. Throws ShapeError
-/// where it does not fit, DTypeError for a whole number that is no value of the dtype.
+/// `value` broadcast to `shape` (a number: that many elements), in its dtype (weak for a number), or converted to `dtype` as by astype.
+/// Throws ShapeError if it does not fit, DTypeError for an integer that the dtype cannot represent.
 inline constexpr struct SHARDARRAY_API full_fn {
   [[nodiscard]] Array operator()(const Shape& shape, const Array& value,
                                  std::optional<DType> dtype = std::nullopt, Where w = Where::here()) const;
@@ -427,8 +420,8 @@ inline constexpr struct SHARDARRAY_API full_fn {
     return (*this)(Shape{to_int64(n)}, value, dtype, w);
   }
 } full{};
-/// The *_like functions: shape and dtype of x (or `dtype`), placed as x is: the same sharding, committed where x is. Nothing of
-/// x is read. empty_like is zeros_like; full_like throws as full.
+/// The *_like functions: shape and dtype of x (or `dtype`), with the same sharding, committed if x is. The values of x are not read.
+/// empty_like is zeros_like; full_like throws as full.
 inline constexpr struct SHARDARRAY_API zeros_like_fn {
   [[nodiscard]] Array operator()(const Array& x, std::optional<DType> dtype = std::nullopt,
                                  Where w = Where::here()) const;
@@ -442,10 +435,10 @@ inline constexpr struct SHARDARRAY_API full_like_fn {
   [[nodiscard]] Array operator()(const Array& x, const Array& value,
                                  std::optional<DType> dtype = std::nullopt, Where w = Where::here()) const;
 } full_like{};
-/// start (default 0), start + step (default 1), ... below stop (above it where step < 0), ceil((stop - start) / step) values:
-/// int32 of integers, else float32. In an integer dtype float start and step are truncated, when they have been counted. Throws
-/// ShapeError for step 0, infinite bounds and integers beyond int64, DTypeError when a value does not fit into an integer dtype:
-/// `arange(5000000000, int64)` (JAX wraps).
+/// start (default 0), start + step (default 1), ... below stop (above it for step < 0), ceil((stop - start) / step) values: int32 for
+/// integers, else float32. For an integer dtype, float start and step are truncated after counting. Throws ShapeError for step 0,
+/// infinite bounds and integers beyond int64, DTypeError if a value does not fit into an integer dtype: `arange(5000000000, int64)` (JAX
+/// wraps).
 inline constexpr struct SHARDARRAY_API arange_fn {
   template <Element T>
   [[nodiscard]] Array operator()(T stop, std::optional<DType> dtype = std::nullopt,
@@ -479,16 +472,16 @@ inline constexpr struct SHARDARRAY_API arange_fn {
 } arange{};
 /// Options of linspace().
 struct LinspaceOptions {
-  bool endpoint = true;   ///< stop is the last value; else it is the one behind it
+  bool endpoint = true;   ///< stop is the last value; otherwise the one after it
   DType dtype = float32;  ///< integers: rounded down
 };
-/// [num]: values from start to stop at equal distances; 16-bit floats are computed in float32, integers in float64. Throws
-/// ShapeError for num < 0.
+/// [num]: evenly spaced values from start to stop; 16-bit floats are computed in float32, integers in float64. Throws ShapeError for num
+/// < 0.
 inline constexpr struct SHARDARRAY_API linspace_fn {
   [[nodiscard]] Array operator()(double start, double stop, std::int64_t num = 50,
                                  const LinspaceOptions& o = {}, Where w = Where::here()) const;
 } linspace{};
-/// [n, m]: ones on diagonal k (k > 0: above the main one; further ones are empty), zeros elsewhere. m: n unless given.
+/// [n, m]: ones on diagonal k (k > 0: above the main one; out of range: none), zeros elsewhere. m defaults to n.
 inline constexpr struct SHARDARRAY_API eye_fn {
   [[nodiscard]] Array operator()(std::int64_t n, std::optional<std::int64_t> m = std::nullopt,
                                  std::int64_t k = 0, DType dtype = float32, Where w = Where::here()) const;

@@ -1,5 +1,5 @@
-// Statistics of arrays, with and without NaN: numpy's names, JAX's types and values. They are reductions (ops.h): over all axes
-// unless said, with the same options.
+// Statistics of arrays, with and without NaN: NumPy's names, JAX's types and values. They are reductions (ops.h): over all axes unless
+// given, with the same options.
 #pragma once
 #include <initializer_list>
 #include <vector>
@@ -11,10 +11,10 @@ namespace shardarray {
 // ---------------------------------------------------------------- of all elements
 /// The largest element minus the smallest. Throws as max, and DTypeError for bool.
 inline constexpr ReduceFunction<"ptp"> ptp{};
-/// How many elements are not zero (no NaN is), in int32 or `.dtype`.
+/// The number of non-zero elements (NaN is non-zero), in int32 or `.dtype`.
 inline constexpr ReduceFunction<"count_nonzero"> count_nonzero{};
-/// sum(x * weights) / sum(weights), floating; the weights have x's shape, or are a vector along the one axis: what a mask of bools
-/// leaves out does not count, NaN neither. Without weights the mean. Throws ShapeError for other weights.
+/// sum(x * weights) / sum(weights), floating; the weights have x's shape, or are a vector along the one axis. Elements masked out by bool
+/// weights are ignored, even NaN. Without weights, the mean. Throws ShapeError for weights of another shape.
 inline constexpr struct SHARDARRAY_API average_fn {
   [[nodiscard]] Array operator()(const Array& x, Where w = Where::here()) const;
   [[nodiscard]] Array operator()(const Array& x, const Array& weights, const ReduceOptions& o = {},
@@ -26,21 +26,21 @@ inline constexpr struct SHARDARRAY_API average_fn {
   }
 } average{};
 
-/// Of the two elements between which a quantile lies: what is between them in proportion, the lower one, the higher one, their
-/// mean, or the nearer one (of two the lower).
+/// How a quantile between two elements is determined: by linear interpolation, as the lower one, the higher one, their mean, or the
+/// nearer one (in ties the lower).
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
 enum class QuantileMethod : std::uint8_t { linear, lower, higher, midpoint, nearest };
 #pragma GCC diagnostic pop
 /// Options of quantiles: `quantile(x, 0.9, {.axis = 0})`.
 struct QuantileOptions {
-  AxisSet axis = {};      ///< the axes that are reduced
-  Flag keepdims = false;  ///< they stay with size 1
+  AxisSet axis = {};      ///< the axes to reduce
+  Flag keepdims = false;  ///< keep them with size 1
   QuantileMethod method = QuantileMethod::linear;
 };
-/// The value below which a part q of the elements lies, 0 <= q <= 1, floating; NaN where an element is. Several at once, as a new
-/// first dimension: `quantile(x, {0.25, 0.75})`, of `{0.5}` too. Sorts along the axes, which are gathered. Throws ShapeError over
-/// no elements, Error for another q.
+/// The value below which a fraction q of the elements lies, 0 <= q <= 1, floating; NaN if any element is. Several at once, as a new first
+/// dimension: `quantile(x, {0.25, 0.75})`, also for `{0.5}`. Sorts along the axes, which are gathered. Throws ShapeError over no
+/// elements, Error for another q.
 inline constexpr struct SHARDARRAY_API quantile_fn {
   [[nodiscard]] Array operator()(const Array& x, double q, const QuantileOptions& o = {},
                                  Where w = Where::here()) const;
@@ -51,7 +51,7 @@ inline constexpr struct SHARDARRAY_API quantile_fn {
     return (*this)(x, std::vector<double>(q), o, w);
   }
 } quantile{};
-/// quantile of q / 100, 0 <= q <= 100.
+/// The quantile q / 100, 0 <= q <= 100.
 inline constexpr struct SHARDARRAY_API percentile_fn {
   [[nodiscard]] Array operator()(const Array& x, double q, const QuantileOptions& o = {},
                                  Where w = Where::here()) const;
@@ -62,18 +62,18 @@ inline constexpr struct SHARDARRAY_API percentile_fn {
     return (*this)(x, std::vector<double>(q), o, w);
   }
 } percentile{};
-/// The quantile of 0.5. Throws as quantile.
+/// The quantile 0.5. Throws as quantile.
 inline constexpr ReduceFunction<"median"> median{};
 
 /// Options of cov and corrcoef: `cov(x, {.rowvar = false})`.
 struct CovOptions {
-  bool rowvar = true;  ///< rows are variables, columns observations; else the other way
-  /// The sums are divided by the number of observations (the sum of the weights) less this. Default: 1.
+  bool rowvar = true;  ///< rows are variables, columns observations; otherwise vice versa
+  /// Sums are divided by the number of observations (the sum of the weights) minus this. Default: 1.
   std::optional<std::int64_t> ddof = std::nullopt;
-  Array fweights = {};  ///< integers: how often each observation was made; absent: once
-  Array aweights = {};  ///< how much each observation counts; absent: all the same
+  Array fweights = {};  ///< integers: the number of times each observation occurred; absent: once
+  Array aweights = {};  ///< the weight of each observation; absent: all equal
 };
-/// `cov(x)`, `cov(x, y)`, each with options behind.
+/// `cov(x)`, `cov(x, y)`, each optionally followed by options.
 template <detail::FixedString name> struct SHARDARRAY_API CovarianceFunction {
   [[nodiscard]] Array operator()(const Array& x, const CovOptions& o = {}, Where w = Where::here()) const {
     return of(x, nullptr, o, w);
@@ -88,31 +88,31 @@ template <detail::FixedString name> struct SHARDARRAY_API CovarianceFunction {
  private:
   [[nodiscard]] Array of(const Array& x, const Array* y, const CovOptions& o, Where w) const;
 };
-/// [n, n]: the covariances of n variables, floating; a scalar of one. Of complex ones distance times conjugate distance. x [n, m] has m observations of each, a vector is one variable;
-/// the variables of a second array follow those of the first. Weights are taken without their sign. NaN of no observations. Of
-/// observations that are cut only sums move. Throws ShapeError for more than two dimensions, other numbers of observations
-/// and of weights, DTypeError for fweights that are no integers.
+/// The covariance matrix [n, n] of n variables, floating; a scalar for one. For complex ones, deviation times conjugate deviation. x [n,
+/// m] has m observations of each; a vector is one variable; the variables of a second array follow those of the first. Weights are taken
+/// by absolute value. NaN without observations. For sharded observations only sums move. Throws ShapeError for more than two dimensions,
+/// other numbers of observations and of weights, DTypeError for non-integer fweights.
 inline constexpr CovarianceFunction<"cov"> cov{};
-/// The correlation coefficients: the covariances divided by both standard deviations, between -1 and 1; NaN of a constant. Throws as cov.
+/// The correlation coefficients: covariances divided by both standard deviations, between -1 and 1; NaN for a constant. Throws as cov.
 inline constexpr CovarianceFunction<"corrcoef"> corrcoef{};
 
-// ---------------------------------------------------------------- of what is not NaN
-/// The reductions without the prefix, of the elements that are not NaN (of complex numbers: neither part is); of integers and bool the
-/// same. Where all are NaN, nansum is 0, nanprod 1, nanmean, nanvar, nanstd, nanmax and nanmin are NaN.
+// ---------------------------------------------------------------- ignoring NaN
+/// The reductions without the prefix over the elements that are not NaN (complex numbers: neither part); the same for integers and bool.
+/// If all are NaN, nansum is 0, nanprod 1, nanmean, nanvar, nanstd, nanmax and nanmin are NaN.
 inline constexpr ReduceFunction<"nansum"> nansum{};
 inline constexpr ReduceFunction<"nanprod"> nanprod{};
 inline constexpr ReduceFunction<"nanmax"> nanmax{};
 inline constexpr ReduceFunction<"nanmin"> nanmin{};
 inline constexpr ReduceFunction<"nanmean"> nanmean{};
-/// NaN also where there are no more than ddof elements.
+/// NaN also if there are at most ddof elements.
 inline constexpr SpreadFunction<"nanvar"> nanvar{};
 inline constexpr SpreadFunction<"nanstd"> nanstd{};
-/// As argmax and argmin; -1 where all are NaN. Where the largest one is -infinity (the smallest one infinity; of complex numbers both
-/// parts are), the first of these and of the NaN, as in JAX.
+/// As argmax and argmin; -1 if all are NaN. If the largest one is -infinity (the smallest one infinity; for complex numbers both parts),
+/// the first of these and of the NaN, as in JAX.
 inline constexpr ReduceFunction<"nanargmax"> nanargmax{};
 inline constexpr ReduceFunction<"nanargmin"> nanargmin{};
 
-/// As quantile, percentile and median; NaN where all are. Throw as these.
+/// As quantile, percentile and median; NaN if all elements are. Throw as these.
 inline constexpr struct SHARDARRAY_API nanquantile_fn {
   [[nodiscard]] Array operator()(const Array& x, double q, const QuantileOptions& o = {},
                                  Where w = Where::here()) const;
@@ -136,30 +136,31 @@ inline constexpr struct SHARDARRAY_API nanpercentile_fn {
 inline constexpr ReduceFunction<"nanmedian"> nanmedian{};
 
 // ---------------------------------------------------------------- running
-/// cumsum with 0, cumprod with 1 for NaN.
+/// cumsum and cumprod with NaN replaced by 0 and 1.
 inline constexpr CumulativeFunction<"nancumsum"> nancumsum{};
 inline constexpr CumulativeFunction<"nancumprod"> nancumprod{};
-/// log(cumsum(exp(x))) without overflow, floating: element i is the logsumexp of elements 0 .. i. Throws DTypeError for a `.dtype`
-/// that is not floating.
+/// log(cumsum(exp(x))) without overflow, floating: element i is the logsumexp of elements 0 .. i. Throws DTypeError for a `.dtype` that
+/// is not floating.
 inline constexpr CumulativeFunction<"cumlogsumexp"> cumlogsumexp{};
 
 // ---------------------------------------------------------------- norms
 /// Options of norms: `norm(x, {.ord = 1, .axis = 0})`.
 struct NormOptions {
-  /// p of (sum |x|^p)^(1/p); infinity: the largest |x|, -infinity: the smallest, 0: how many are not zero. None: 2.
+  /// p of (sum |x|^p)^(1/p); infinity: the largest |x|, -infinity: the smallest, 0: the number of non-zero elements. None: 2.
   std::optional<double> ord = std::nullopt;
-  AxisSet axis = {};      ///< the axes that are reduced
-  Flag keepdims = false;  ///< they stay with size 1
-  bool nuclear = false;   ///< of matrices: the sum of the singular values
+  AxisSet axis = {};      ///< the axes to reduce
+  Flag keepdims = false;  ///< keep them with size 1
+  bool nuclear = false;   ///< for matrices: the sum of the singular values
 };
-/// The norm of the elements along the axes as one vector, floating; of complex numbers that of their absolute values. Its
-/// gradient at 0 is NaN of real ones, as in JAX, and 0 of complex ones, where JAX's is NaN. Throws ShapeError over no elements for an infinite order, Error for nuclear.
+/// The norm of the elements along the axes as one vector, floating; for complex numbers that of their absolute values. Its gradient at 0
+/// is NaN for real ones, as in JAX, and 0 for complex ones, where JAX's is NaN. Throws ShapeError over no elements for an infinite order,
+/// Error for nuclear.
 inline constexpr struct SHARDARRAY_API vector_norm_fn {
   [[nodiscard]] Array operator()(const Array& x, const NormOptions& o = {}, Where w = Where::here()) const;
 } vector_norm{};
-/// vector_norm without an order, and along one axis. With an order over two axes, rows first, it is one of matrices: 1 and -1 the
-/// largest and the smallest sum of a column of |x|, infinity and -infinity of a row, 2 and -2 the largest and the smallest singular
-/// value. Throws Error for other orders there, and for one beside nuclear, ShapeError for an order over more axes.
+/// vector_norm without an order, and along one axis. With an order over two axes, rows first, a matrix norm: 1 and -1 the largest and the
+/// smallest column sum of |x|, infinity and -infinity the row sums, 2 and -2 the largest and the smallest singular value. Throws Error
+/// for other orders there, and for an order with nuclear, ShapeError for an order over more axes.
 inline constexpr struct SHARDARRAY_API norm_fn {
   [[nodiscard]] Array operator()(const Array& x, const NormOptions& o = {}, Where w = Where::here()) const;
 } norm{};
