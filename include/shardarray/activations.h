@@ -1,8 +1,8 @@
-// Activations beside relu, sigmoid, silu and gelu of math.h: the names, types and gradients of jax.nn.
+// Activations in addition to relu, sigmoid, silu and gelu of math.h, with the names, types and gradients of jax.nn.
 //
-// Elementwise, as in math.h, with the same exceptions; integers and bool become float32 (float64 for 64-bit ones) unless a doc says
+// Elementwise, as in math.h, with the same exceptions; integers and bool become float32 (float64 for 64-bit ones) unless stated
 // otherwise; 16-bit floats are computed in float32 and rounded once. Parameters are numbers or arrays, which are broadcast and
-// have gradients.
+// differentiable.
 #pragma once
 #include "shardarray/math.h"
 
@@ -22,7 +22,7 @@ inline constexpr UnaryFunction<"relu6"> relu6{};
 inline constexpr struct SHARDARRAY_API elu_fn {
   [[nodiscard]] Array operator()(const Array& x, const Array& alpha = 1.0, Where w = Where::here()) const;
 } elu{};
-/// 1.0507... * elu(x, 1.6733...): keeps mean 0 and variance 1 (Klambauer et al., 2017).
+/// 1.0507... * elu(x, 1.6733...): preserves mean 0 and variance 1 (Klambauer et al., 2017).
 inline constexpr UnaryFunction<"selu"> selu{};
 /// x where x > 0, else alpha * (exp(x / alpha) - 1).
 inline constexpr struct SHARDARRAY_API celu_fn {
@@ -32,25 +32,25 @@ inline constexpr struct SHARDARRAY_API celu_fn {
 inline constexpr struct SHARDARRAY_API leaky_relu_fn {
   [[nodiscard]] Array operator()(const Array& x, const Array& slope = 0.01, Where w = Where::here()) const;
 } leaky_relu{};
-/// x between -1 and 1, else the nearer one, with gradient 0. Integers stay, of bool int32.
+/// x clamped to [-1, 1], with gradient 0 outside. Integers stay integers, bool gives int32.
 inline constexpr UnaryFunction<"hard_tanh"> hard_tanh{};
 /// relu6(x + 3) / 6.
 inline constexpr UnaryFunction<"hard_sigmoid"> hard_sigmoid{};
-/// x * hard_sigmoid(x). hard_swish is its other name.
+/// x * hard_sigmoid(x). Also called hard_swish.
 inline constexpr UnaryFunction<"hard_silu"> hard_silu{};
 inline constexpr UnaryFunction<"hard_silu"> hard_swish{};
 /// (x + sqrt(x^2 + b)) / 2; NaN at -inf, as in JAX.
 inline constexpr struct SHARDARRAY_API squareplus_fn {
   [[nodiscard]] Array operator()(const Array& x, const Array& b = 4.0, Where w = Where::here()) const;
 } squareplus{};
-/// The first half along an axis times the sigmoid of the second one. Throws ShapeError for an odd size.
+/// The first half along an axis times the sigmoid of the second. Throws ShapeError for an odd size.
 inline constexpr struct SHARDARRAY_API glu_fn {
   [[nodiscard]] Array operator()(const Array& x, std::int64_t axis = -1, Where w = Where::here()) const;
 } glu{};
 /// Options of standardize: `standardize(x, {.where = mask})`.
 struct StandardizeOptions {
-  AxisSet axis = -1;      ///< along these
-  MaskOption where = {};  ///< bools as in ReduceOptions: mean and variance are those of these elements
+  AxisSet axis = -1;      ///< the axes to normalize over
+  MaskOption where = {};  ///< bools as in ReduceOptions: elements used for mean and variance
   double epsilon = 1e-5;
 };
 /// (x - mean) / sqrt(variance + epsilon) along the axes; strong.

@@ -1,4 +1,4 @@
-// associative_scan: running combinations of the parts of arrays along an axis, by any associative function.
+// associative_scan: prefix scans of arrays along an axis with any associative function.
 #pragma once
 #include "shardarray/control_flow.h"
 
@@ -7,7 +7,7 @@ namespace shardarray {
 /// Options of associative_scan().
 struct AssociativeScanOptions {
   std::int64_t axis = 0;  ///< of every array; negative ones count from the end
-  bool reverse = false;   ///< from the last part to the first
+  bool reverse = false;   ///< from last to first
 };
 
 namespace core {
@@ -18,19 +18,19 @@ SHARDARRAY_API Arrays associative_scan(CombineBody f, std::span<const ScanLeaf> 
 
 }  // namespace core
 
-/// Running combinations along an axis: part k of the result is f(..f(f(part 0, part 1), part 2).., part k), where f is associative:
+/// A prefix scan along an axis: slice k of the result is f(..f(f(slice 0, slice 1), slice 2).., slice k) for an associative f:
 ///
 ///     // h = a * h + b, for all steps at once
 ///     const auto [a, h] = associative_scan(
 ///         [](const Pair& p, const Pair& q) { return Pair{p.a * q.a, q.a * p.b + q.b}; }, Pair{decay, input});
 ///
-/// f combines many parts at once: its arguments are trees like `elements`, of any length along the axis, and it gives one of their
-/// shapes and dtypes, each part from the same part of both. It is called about 2 log2(n) times and combines less than 2 n parts.
-/// Reverse: that of the reversed arrays, reversed: f(f(last part, the one in front of it).., part k).
-/// Where the axis is cut, nothing is gathered: if each device has 2^k parts, a part or two move between neighbours for each call of f.
+/// f combines many slices at once: its arguments are trees like `elements`, of any length along the axis, and it returns one with their
+/// shapes and dtypes, combining corresponding slices. It is called about 2 log2(n) times and combines less than 2 n slices. With reverse,
+/// arrays are scanned backwards: f(f(last slice, the one before).., slice k). Along a sharded axis nothing is gathered: if each device
+/// has 2^k slices, one or two move between neighbours per call of f.
 ///
-/// Throws ShapeError where an array lacks the axis, where their lengths along it differ, and where f gives other shapes; DTypeError
-/// for other dtypes; TreeError where there is no array, and for another structure. Source: jax.lax.associative_scan.
+/// Throws ShapeError if an array lacks the axis, if lengths along it differ, and if f returns other shapes; DTypeError for other dtypes;
+/// TreeError if there is no array, and for another structure. Source: jax.lax.associative_scan.
 template <class F, class T>
 [[nodiscard]] T associative_scan(const F& f, const T& elements, const AssociativeScanOptions& options = {},
                                  Where w = Where::here()) {

@@ -1,4 +1,4 @@
-// Feeding a training loop: batches of arrays, tables in text files, a progress bar.
+// Data for training loops: batches of arrays, tables in text files, a progress bar.
 #pragma once
 #include <chrono>
 #include <concepts>
@@ -17,28 +17,28 @@ namespace data {
 /// Options of loader().
 struct LoaderOptions {
   std::int64_t batch = 32;                          ///< examples per batch
-  std::optional<std::int64_t> seed = std::nullopt;  ///< of the order; none: as they stand
+  std::optional<std::int64_t> seed = std::nullopt;  ///< of the order; none: unshuffled
   std::optional<Sharding> sharding = std::
-      nullopt;  ///< of the batches; none: uncommitted on the default device. Each process makes its own part: all have the same arrays
-  bool drop_last = false;  ///< leaves out a last batch that is not full
-  std::int64_t epoch = 0;  ///< every epoch has an order of its own
+      nullopt;  ///< of the batches; none: uncommitted on the default device. Each process makes its own part; all must have the same arrays
+  bool drop_last = false;  ///< drops a last batch that is not full
+  std::int64_t epoch = 0;  ///< every epoch has its own order
 };
 
-/// The erased part of a Loader: examples in host memory. Copies share them.
+/// The untyped part of a Loader: examples in host memory, shared by copies.
 class SHARDARRAY_API Batches {
  public:
-  /// Reads the arrays. Throws ShapeError unless all have the same first size and the batch size is positive, OutOfMemory. Where batches
-  /// lie on devices of several processes, all processes make the loader together and compare elements and options: Error in all of them
-  /// where some differ, and what goes wrong in one is a TransportError in the others.
+  /// Reads the arrays. Throws ShapeError unless all have the same first size and the batch size is positive, OutOfMemory. If batches are
+  /// on devices of several processes, all of these create the loader together and compare elements and options: Error in all of them on a
+  /// difference; other failures in one process are a TransportError in the others.
   Batches(const std::vector<Array>& arrays, LoaderOptions options, Where w = Where::here());
-  /// How many batches there are.
+  /// The number of batches.
   [[nodiscard]] std::int64_t size() const;
-  /// Batch k of every array, k from 0 to size() - 1: [batch, ...], the last one perhaps shorter, of the array's dtype, a new array
-  /// where the options say. Throws ShapeError for another k, what device_put throws for a sharding that does not fit.
+  /// Batch k of every array, 0 <= k < size(): [batch, ...], the last one possibly shorter, of the array's dtype; a new array placed as
+  /// the options say. Throws ShapeError for another k, what device_put throws for a sharding that does not fit.
   [[nodiscard]] std::vector<Array> at(std::int64_t k, Where w = Where::here()) const;
-  /// Where they were made: iterators, whose `*` has no place for a line, fail there.
+  /// The line that created them: iterators, whose `*` cannot take a line, report errors there.
   [[nodiscard]] Where where() const { return made_; }
-  /// The same examples in the order of another epoch (where there is a seed). Processes compare the number as above: all call it.
+  /// The same examples in the order of another epoch (if there is a seed). Processes compare the number as above: all must call it.
   [[nodiscard]] Batches with_epoch(std::int64_t epoch) const;
 
  private:
@@ -46,22 +46,22 @@ class SHARDARRAY_API Batches {
   void set_order();
   LoaderOptions options_;
   std::shared_ptr<const Examples> examples_;
-  std::shared_ptr<const std::vector<std::int64_t>> order_;  ///< null: as they stand
-  Where made_;                                              ///< where an iterator that is read has no line
+  std::shared_ptr<const std::vector<std::int64_t>> order_;  ///< null: unshuffled
+  Where made_;                                              ///< the line for errors of iterators
 };
 
-/// A range of trees with one batch of every array; batches are made where the iterator is read, and a Loader outlives its
+/// A range of trees with one batch of every array; batches are made when an iterator is dereferenced. A Loader must outlive its
 /// iterators.
 template <class T> class Loader {
  public:
-  /// What loader() makes: of `like` what is no array, and where arrays are.
+  /// Used by loader(): `like` gives everything but the arrays, and their positions.
   Loader(Batches b, T like) : batches_(std::move(b)), like_(std::move(like)) {
     shardarray::detail::each_leaf(like_, [&](Array& a, const Path&) {
       present_.push_back(a.has_value());
       a = Array();
     });
   }
-  /// Reading one makes its batch: a T. Throws as Batches::at.
+  /// Dereferencing makes the batch: a T. Throws as Batches::at.
   class Iterator {
    public:
     using value_type = T;
@@ -83,7 +83,7 @@ template <class T> class Loader {
   /// From batch 0 on, in the order of the epoch.
   [[nodiscard]] Iterator begin() const { return {this, 0}; }
   [[nodiscard]] Iterator end() const { return {this, size()}; }
-  /// Batches per epoch.
+  /// The number of batches per epoch.
   [[nodiscard]] std::int64_t size() const { return batches_.size(); }
   /// Batch k. Throws as Batches::at.
   [[nodiscard]] T at(std::int64_t k, Where w = Where::here()) const {
@@ -105,71 +105,70 @@ template <class T> class Loader {
  private:
   Batches batches_;
   T like_;                     // without arrays
-  std::vector<bool> present_;  // by place
+  std::vector<bool> present_;  // by slot
 };
 
-/// `for (const auto& [x, y] : data::loader(std::tuple(xs, ys), {.batch = 16, .seed = 0}).epoch(3))`: examples are the entries along the
-/// first dimension of every array of a tree: a tuple, a struct of your own, one Array. The order depends on seed and epoch alone
-/// (random::permutation of their key). Throws as Batches.
+/// Iterates over batches: `for (const auto& [x, y] : data::loader(std::tuple(xs, ys), {.batch = 16, .seed = 0}).epoch(3))`. Examples are
+/// the entries along the first dimension of every array of a tree: a tuple, a struct of your own, one Array. The order depends only on
+/// seed and epoch (random::permutation of their key). Throws as Batches.
 template <shardarray::detail::JudgedTree T>
 [[nodiscard]] Loader<T> loader(const T& arrays, LoaderOptions options = {}, Where w = Where::here()) {
   return Loader<T>(Batches(tree_leaves(arrays), std::move(options), w), arrays);
 }
 
-/// Options of load_csv() and load_table(), and what a file of a table looks like.
+/// Options of load_csv() and load_table(): the format of a table file.
 struct CsvOptions {
-  /// Of the text, unpacked. A file that has more is refused before it fills the memory: a gzip of 3 MB may hold 3 GB, and a
-  /// device never ends. The default is 1 GiB.
+  /// Limit for the unpacked text. A larger file is rejected before it fills memory: a gzip of 3 MB may hold 3 GB, and a device never
+  /// ends. The default is 1 GiB.
   std::int64_t max_bytes = std::int64_t{1} << 30;
-  bool header = false;   ///< the first row has the names of the columns; else they are called `0`, `1`, ...
+  bool header = false;   ///< the first row has the column names; otherwise they are `0`, `1`, ...
   char delimiter = ',';  ///< between fields
   char quote =
-      '"';  ///< around fields with delimiters or ends of lines; twice it stands for itself; '\0': none
-  std::string comment = {};    ///< lines that begin with it are left out; none
-  std::int64_t skip_rows = 0;  ///< so many lines in front of all are left out
+      '"';  ///< around fields that contain delimiters or line ends; doubled it stands for itself; '\0': none
+  std::string comment = {};    ///< lines starting with it are skipped; empty: none
+  std::int64_t skip_rows = 0;  ///< number of leading lines to skip
   std::vector<std::string> missing =
-      {};  ///< texts of fields without a value, perhaps `""`: NaN; whole numbers and bools have none
-  std::vector<std::string> columns = {};  ///< by name, in this order; none: all
+      {};  ///< texts of fields without a value, possibly `""`: NaN; integers and bools have none
+  std::vector<std::string> columns = {};  ///< by name, in this order; empty: all
   DType dtype = DType::float32;
-  std::map<std::string, DType> dtypes = {};  ///< of load_table: of columns by name, instead of the one above
+  std::map<std::string, DType> dtypes = {};  ///< load_table only: by column name, overriding dtype
   std::optional<Sharding> sharding =
       std::nullopt;  ///< of every array; none: uncommitted on the default device
 };
-/// A table of numbers from a text file, plain or gzip: [rows, columns]. Rows are lines (`\n` or `\r\n`), empty ones are left
-/// out, as are spaces around fields and a byte order mark of UTF-8. Floats are rounded to the nearest; as in NumPy what is too
-/// small becomes 0 (`1e-46` in float32), what is too large infinite (`1e39`); `nan` and `inf` are numbers. Whole numbers have
-/// to fit their dtype, bools are 0, 1, true or false. Throws IoError naming file, row (its line) and column when it is missing,
-/// damaged, not numeric, larger than max_bytes, its rows differ in length, or a quote is not closed; TreeError for a name in
-/// the options that no column has; DTypeError for complex dtypes and for `dtypes`, which an array does not have; ShardingError
-/// and DeviceError as device_put; OutOfMemory when the table does not fit into the process.
+/// Loads a table of numbers from a text file, plain or gzip: [rows, columns]. Rows are lines (`\n` or `\r\n`); empty ones are skipped, as
+/// are spaces around fields and a UTF-8 byte order mark. Floats are rounded to nearest; as in NumPy, underflow gives 0 (`1e-46` in
+/// float32), overflow an infinity (`1e39`); `nan` and `inf` are numbers. Integers must fit their dtype; bools are 0, 1, true or false.
+/// Throws IoError, naming file, row (its line) and column, if the file is missing, damaged, not numeric or larger than max_bytes, rows
+/// differ in length, or a quote is not closed; TreeError for a name in the options that no column has; DTypeError for complex dtypes and
+/// for `dtypes`, which only tables have; ShardingError and DeviceError as device_put; OutOfMemory if the process cannot hold the table.
 [[nodiscard]] SHARDARRAY_API Array load_csv(const std::string& path, const CsvOptions& options = {},
                                             Where w = Where::here());
 
-/// Columns with names, a tree: `grad`, `save` and `tree_map` take it apart.
+/// Named columns, a tree: supports `grad`, `save` and `tree_map`.
 struct SHARDARRAY_API Table {
   std::vector<std::string> names;
-  std::vector<Array> columns;  ///< one for each name, [rows]
-  /// The column of this name. Throws TreeError where there is none.
+  std::vector<Array> columns;  ///< one per name, [rows]
+  /// The column of this name. Throws TreeError if there is none.
   [[nodiscard]] const Array& at(const std::string& name, Where w = Where::here()) const;
 };
-/// As load_csv(), but every column is an array of its own, of its own dtype. Throws IoError also for a file with two columns of one
-/// name or more than 65,536, TreeError for a name in `dtypes` that no column has.
+/// As load_csv(), but every column is a separate array with its own dtype. Also throws IoError for a file with duplicate column names or
+/// more than 65,536 columns, TreeError for a name in `dtypes` that no column has.
 [[nodiscard]] SHARDARRAY_API Table load_table(const std::string& path, const CsvOptions& options,
                                               Where w = Where::here());
 
 /// Options of save_csv() and save_table().
 struct SaveCsvOptions {
-  std::vector<std::string> header = {};  ///< of save_csv: names of the columns, one each; none: no header
+  std::vector<std::string> header = {};  ///< of save_csv: one name per column; empty: no header
   char delimiter = ',';
 };
-/// Writes [rows, columns] or [rows] as text that load_csv reads back as the same numbers: the shortest digits that do so, `nan`
-/// and `inf`, bools as 0 and 1. Lines end in `\n`, no line is written for no rows (load_csv wants one). A file is written whole or not at all
-/// (files.h). Throws ShapeError for another number of dimensions or of names, and for no columns; DTypeError for complex numbers;
-/// IoError where the file cannot be written.
+/// Writes [rows, columns] or [rows] as text that load_csv reads back exactly: the shortest digits that do so, `nan` and `inf`, bools as 0
+/// and 1. Lines end in `\n`; without rows nothing is written (load_csv requires one). Files are written atomically (files.h). Throws
+/// ShapeError for another number of dimensions or of names, and for no columns; DTypeError for complex numbers; IoError if the file
+/// cannot be written.
 SHARDARRAY_API void save_csv(const std::string& path, const Array& x, const SaveCsvOptions& options = {},
                              Where w = Where::here());
-/// Writes the columns below their names, which are quoted where they have to be. Throws ShapeError unless all columns are
-/// [rows], one for each name, DTypeError for complex ones, Error for `header`, which the table has itself.
+/// Writes the columns under their names, quoted if necessary. Throws ShapeError unless all columns are [rows], one per name, DTypeError
+/// for complex ones, Error for `header`, since the table has its own.
 SHARDARRAY_API void save_table(const std::string& path, const Table& table,
                                const SaveCsvOptions& options = {}, Where w = Where::here());
 
@@ -181,17 +180,16 @@ struct ProgressOptions {
   std::optional<bool> terminal =
       std::nullopt;  ///< redraw one line; default: whether `out` is std::cout on a terminal
 };
-/// A bar with the rate, the time left and a text of yours; ten plain lines in all where the output is no
-/// terminal.
+/// A progress bar with rate, remaining time and custom text; at most ten plain lines in all if the output is not a terminal.
 class SHARDARRAY_API Progress {
  public:
-  /// For `total` steps, which are not checked.
+  /// For `total` steps, which is not enforced.
   explicit Progress(std::int64_t total, ProgressOptions options = {});
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
-  /// One step is done. `metric()` gives the text; it is called only when the line is drawn, so that reading a
-  /// loss there does not make every step wait.
+  /// Counts one step. `metric()` returns the text; it is called only when the line is drawn, so reading a loss there does not make every
+  /// step wait.
   template <std::invocable F> void step(const F& metric) {
     if (count()) draw(metric());
   }

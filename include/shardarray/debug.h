@@ -1,8 +1,8 @@
-// Looking into running functions: prints, callbacks, where an array lies. Outside of traces everything happens at once; inside
-// jit it happens after each run, in program order, on the caller's thread. Inside pmap and shard_map once a device, in the order
-// of the devices; inside vmap once a row. Survives grad; vmap, jit and pmap do not duplicate or drop it. Inside a step of scan it
-// is a TraceError. What is shown is evaluated. Of several processes each calls that has devices of what is shown: with all of it,
-// which they gather, in a map for its own devices. All throw Error for an absent array and an empty function.
+// Looking into running functions: prints, callbacks, shardings. Outside of traces they act immediately; inside jit after each run, in
+// program order, on the caller's thread; inside pmap and shard_map once per device, in device order; inside vmap once per row. They
+// survive grad; vmap, jit and pmap neither duplicate nor drop them. Inside a step of scan they throw TraceError. Arrays shown are
+// evaluated. With several processes, each with devices of the shown array calls: with all of it, gathered, or in a map for its own
+// devices. All throw Error for an absent array and an empty function.
 #pragma once
 #include <functional>
 #include <optional>
@@ -17,19 +17,19 @@
 
 namespace shardarray {
 
-/// What a host function is called with.
+/// The arguments of a host function.
 struct SHARDARRAY_API HostValues {
   std::vector<Array> arrays;     ///< computed, on one device
-  std::optional<Device> device;  ///< inside pmap and shard_map: whose values these are
+  std::optional<Device> device;  ///< inside pmap and shard_map: the device of these values
 };
-/// What callback() calls.
+/// The function called by callback().
 using HostFunction = std::function<void(const HostValues&)>;
 
 namespace debug {
 
-/// An argument of print: an array, a number or a text.
+/// An argument of print: an array, a number or a string.
 struct SHARDARRAY_API Printable {
-  Printable(const Array& a) {  ///< an absent one as `none`
+  Printable(const Array& a) {  ///< an absent one prints as `none`
     if (a.has_value()) value = a;
     else value = to_string(a);
   }
@@ -43,40 +43,40 @@ struct SHARDARRAY_API Printable {
   Printable(const Shape& shape);  ///< as a tuple: `(2, 8)`
   std::variant<Array, std::int64_t, std::uint64_t, double, std::string> value;
 };
-/// Where to write; std::cout by default. The stream must outlive what is traced with it.
+/// Where to write; std::cout by default. The stream must outlive everything traced with it.
 struct SHARDARRAY_API PrintOptions {
   std::ostream* stream = nullptr;  ///< null: std::cout
   bool device = false;             ///< id_print: adds `device: cpu:0`
 };
 
-/// A format and its line.
+/// A format string with the caller's line.
 struct SHARDARRAY_API FormatText {
   FormatText(const char* t, Where w = Where::here()) : text(t), where(w) {}
   FormatText(std::string t, Where w = Where::here()) : text(std::move(t)), where(w) {}
   std::string text;
   Where where;
 };
-/// Prints a line: `{}`, `{0}` and formats such as `{:.2f}` (numbers and scalars; complex ones and bools are text), arrays as NumPy prints them. Formats are fmt's,
-/// as in std::format. The format is checked when the call is traced. Throws Error for arguments that are missing, unused, or do
-/// not fit: a format with a type for an array that is no scalar, for instance.
+/// Prints a line. Supports `{}`, `{0}` and formats such as `{:.2f}` (numbers and scalars; complex ones and bools are text); arrays print
+/// as in NumPy. Formats are fmt's, as in std::format, and checked when the call is traced. Throws Error for arguments that are missing,
+/// unused, or do not fit: a typed format for a non-scalar array, for instance.
 SHARDARRAY_API void print(const std::string& format, std::vector<Printable> args, PrintOptions options = {},
                           Where w = Where::here());
 /// `print("loss {:.3f} at step {}", loss, 3)`.
 template <std::convertible_to<Printable>... A> void print(const FormatText& format, const A&... args) {
   print(format.text, std::vector<Printable>{Printable(args)...}, {}, format.where);
 }
-/// Prints the fields, sorted by name (`shape: (2, 8) step: 3`), if there are any, and the value in a second line, in one piece;
-/// returns x. Inside vmap it prints all rows at once.
+/// Prints the fields, if any, sorted by name (`shape: (2, 8) step: 3`), and the value on a second line, in one write; returns x. Inside
+/// vmap it prints all rows at once.
 SHARDARRAY_API Array id_print(const Array& x, std::vector<std::pair<std::string, Printable>> fields = {},
                               PrintOptions options = {}, Where w = Where::here());
-/// Calls `f` with the values of `args`. An exception of `f` comes out of the call that ran the program; its results are then lost,
-/// and what was donated to it. Throws Error for an absent array, DonationError for a donated one.
+/// Calls `f` with the values of `args`. Exceptions of `f` propagate from the call that ran the program; its results, and everything
+/// donated to it, are then lost. Throws Error for an absent array, DonationError for a donated one.
 SHARDARRAY_API void callback(HostFunction f, std::vector<Array> args = {}, Where w = Where::here());
 
 }  // namespace debug
 
-/// Calls `f` with the sharding of x: at once for an array that is computed or can be, inside jit once a compilation, after the
-/// first run. Under a map the array is that of all rows. Throws as callback().
+/// Calls `f` with the sharding of x: immediately for an array that is or can be computed, inside jit once per compilation, after the
+/// first run. Under a map it is that of the batched array. Throws as callback().
 SHARDARRAY_API void inspect_array_sharding(const Array& x, std::function<void(const Sharding&)> f,
                                            Where w = Where::here());
 

@@ -1,9 +1,9 @@
-// Every exception that the library throws.
+// All exceptions thrown by the library.
 //
-// Messages have one shape: `<function>: <what is wrong, with values>. <the rule>. <what to do>. (file:line)`, and name the path of
-// the leaf (`0.layers[1].weight`) when the value stood in a tree. The place is that of the user's call; inside of functions that
-// are traced or derived it is the innermost one; where a value is computed later than it was written, the line that wrote it is
-// named, and the function that was called there. `!x`, a condition and `<<` have no place for a line of their own: theirs is that of the array.
+// Messages have one form: `<function>: <what is wrong, with values>. <the rule>. <what to do>. (file:line)`, and include the path of the
+// leaf (`0.layers[1].weight`) if the value was part of a tree. The location is that of the user's call, inside traced or differentiated
+// functions the innermost one; for a value computed later than it was written, the line that wrote it and the function called there.
+// `!x`, a condition and `<<` have no location of their own: theirs is that of the array.
 #pragma once
 #include <cstddef>
 #include <new>
@@ -14,26 +14,26 @@
 
 namespace shardarray {
 
-/// The root of all exceptions of the library. Thrown itself for what has no class below: an absent array (`Array()`) is used,
-/// groups, permutations, formats or callbacks that are none, what has no derivative.
+/// Base of all exceptions of the library. Thrown directly if no subclass fits: use of an absent array (`Array()`); invalid groups,
+/// permutations, formats or callbacks; operations without derivatives.
 class SHARDARRAY_API Error : public std::runtime_error {
  public:
-  /// The message gets the place of the call that runs on this thread.
+  /// Appends the location of the call running on this thread to the message.
   explicit Error(const std::string& text)
       : Error(text, detail::place_of_call != nullptr ? detail::place_of_call() : Where()) {}
-  /// The place that the message ends with; line 0: unknown, as in a thread that runs nobody's call.
+  /// The location at the end of the message; line 0: unknown, as in a thread that runs no user call.
   [[nodiscard]] Where where() const noexcept { return where_; }
   /// The message without its place.
   [[nodiscard]] std::string text() const {
     const std::string all = what();
     return all.substr(0, all.size() - detail::with_place("", where_).size());
   }
-  /// Says in front of its place which leaf of a tree it is about.
+  /// Inserts before the location which leaf of a tree is meant.
   void add_path(const std::string& path) {
     const std::string said = text() + " At `" + path + "`.";
     static_cast<std::runtime_error&>(*this) = std::runtime_error(detail::with_place(said, where_));
   }
-  /// Gives it the place `w`, if it has none.
+  /// Adds location `w` if there is none.
   void add_place(Where w) {
     if (where_.line || !w.line) return;
     static_cast<std::runtime_error&>(*this) = std::runtime_error(detail::with_place(what(), w));
@@ -49,37 +49,37 @@ class SHARDARRAY_API ShapeError : public Error {
  public:
   using Error::Error;
 };
-/// A dtype that the operation does not take.
+/// A dtype that the operation does not support.
 class SHARDARRAY_API DTypeError : public Error {
  public:
   using Error::Error;
 };
-/// A mesh, partition spec or sharding that cannot be built, or does not fit the value.
+/// A mesh, partition spec or sharding that is invalid, or does not fit the value.
 class SHARDARRAY_API ShardingError : public Error {
  public:
   using Error::Error;
 };
-/// Devices that do not exist or have failed, or two sets of devices that cannot meet.
+/// Devices that do not exist or have failed, or incompatible sets of devices.
 class SHARDARRAY_API DeviceError : public Error {
  public:
   using Error::Error;
 };
-/// An array that was donated is used, or donated twice.
+/// Use of an array that was donated, or double donation.
 class SHARDARRAY_API DonationError : public Error {
  public:
   using Error::Error;
 };
-/// A value is read inside a trace, or an array outlived the trace it belongs to.
+/// A value is read inside a trace, or an array outlives its trace.
 class SHARDARRAY_API TraceError : public Error {
  public:
   using Error::Error;
 };
-/// Trees whose structures differ, and options (axes, positions of arguments) that do not fit a call's arguments.
+/// Trees with different structures, and options (axes, argument positions) that do not fit a call's arguments.
 class SHARDARRAY_API TreeError : public Error {
  public:
   using Error::Error;
 };
-/// A file that is missing, truncated, too large or not what it should be.
+/// A file that is missing, truncated, too large or malformed.
 class SHARDARRAY_API IoError : public Error {
  public:
   using Error::Error;
@@ -89,7 +89,7 @@ class SHARDARRAY_API CompileError : public Error {
  public:
   using Error::Error;
 };
-/// A plan that is not the one which a file holds fast (plan_lock).
+/// A plan that differs from the pinned one (plan_lock).
 class SHARDARRAY_API PlanError : public Error {
  public:
   using Error::Error;
@@ -99,13 +99,13 @@ class SHARDARRAY_API TransportError : public Error {
  public:
   using Error::Error;
 };
-/// Memory that could not be had, of a device or of the process. Recording, evaluating, reading and loading throw it, never
+/// Memory of a device or the process could not be allocated. Thrown by recording, evaluating, reading and loading instead of
 /// std::bad_alloc or std::length_error.
 class SHARDARRAY_API OutOfMemory : public Error {
  public:
   using Error::Error;
 };
-/// A broken rule inside the library itself: please report it with the message.
+/// A violated invariant of the library: please report it with the message.
 class SHARDARRAY_API InternalError : public Error {
  public:
   using Error::Error;
@@ -113,8 +113,8 @@ class SHARDARRAY_API InternalError : public Error {
 
 namespace detail {
 [[noreturn]] SHARDARRAY_API void refuse_memory(const char* function, std::size_t bytes);
-/// f(), which takes about `bytes` of the process' memory (0: unknown). What the standard library throws when they cannot be
-/// had becomes OutOfMemory in the name of `function`.
+/// Runs f(), which takes about `bytes` of process memory (0: unknown). Converts the standard library's allocation errors to OutOfMemory,
+/// naming `function`.
 template <class F> decltype(auto) with_memory(const char* function, std::size_t bytes, const F& f) {
   try {
     return f();

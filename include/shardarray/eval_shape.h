@@ -1,4 +1,4 @@
-// eval_shape: shapes and dtypes of what a function returns, without computing it.
+// eval_shape: shapes and dtypes of a function's results, without computing them.
 #pragma once
 #include "shardarray/detail/call.h"
 #include "shardarray/detail/maps.h"
@@ -8,14 +8,14 @@ namespace shardarray {
 
 namespace core {
 
-/// What `f` returns for arrays of these types, without values; `f` gets placeholders.
+/// What `f` returns for arrays of these types, without values; `f` receives placeholders.
 SHARDARRAY_API Arrays eval_shape(MapBody f, std::span<const Array> arguments, Where w);
 
 }  // namespace core
 
 namespace detail {
 
-/// What eval_shape() does.
+/// Implements eval_shape().
 struct eval_shape_fn {
   template <class F, class... A> static auto call(Where w, const F& f, const A&... args) {
     if constexpr (Judged<TreeVerdict<A>..., FunctionVerdict<F, A...>>::ok()) {
@@ -30,7 +30,7 @@ struct eval_shape_fn {
         result.emplace(std::apply(f, copies));
         return slots(*result);
       };
-      const core::Arrays places = core::eval_shape(body, given, w);  // it makes the result, too
+      const core::Arrays places = core::eval_shape(body, given, w);  // also sets `result`
       set_slots(*result, places);
       return std::move(*result);
     } else return refused<F, A...>();
@@ -39,14 +39,14 @@ struct eval_shape_fn {
 
 }  // namespace detail
 
-/// An array of this shape and dtype without values, for eval_shape() and explain(): it takes no memory. Reading it throws TraceError; so does a
-/// function that is to compute with it. Throws ShapeError for a negative size. Source: jax.ShapeDtypeStruct.
+/// An array of this shape and dtype without values, for eval_shape() and explain(): it takes no memory. Reading it or computing with it
+/// throws TraceError. Throws ShapeError for a negative size. Source: jax.ShapeDtypeStruct.
 [[nodiscard]] SHARDARRAY_API Array shape_dtype_struct(const Shape& shape, DType dtype = float32,
                                                       Where w = Where::here());
 
-/// `eval_shape(f, args...)`: what f(args...) would return, with arrays that have a shape and a dtype and no values
-/// (shape_dtype_struct()). Nothing is computed or stored: f is traced once, so it cannot read values (TraceError). Arguments and
-/// results are trees; arguments may be arrays without values:
+/// `eval_shape(f, args...)`: what f(args...) would return, with arrays that have a shape and a dtype but no values
+/// (shape_dtype_struct()). Nothing is computed or stored: f is traced once, so it cannot read values (TraceError). Arguments and results
+/// are trees; arguments may be arrays without values:
 ///
 ///     const auto model = eval_shape([](const Array& k) { return init(k, 1'000'000); }, random::key(0));
 ///

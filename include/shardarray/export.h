@@ -1,4 +1,4 @@
-// Symbols that leave the shared library. Everything else is hidden (-fvisibility=hidden).
+// Symbols exported by the shared library. Everything else is hidden (-fvisibility=hidden).
 #pragma once
-/// On what the library exports.
+/// Marks exported symbols.
 #define SHARDARRAY_API __attribute__((visibility("default")))

@@ -1,11 +1,11 @@
-// A yes or no among options.
+// A boolean option.
 #pragma once
 #include <concepts>
 #include <type_traits>
 
 namespace shardarray {
 
-/// `true` or `false`. A number does not compile: of `{0, 1}` the 1 would be taken for a flag behind an axis.
+/// `true` or `false`. A number does not compile: in `{0, 1}` the 1 would be taken for a flag after an axis.
 struct Flag {
   template <std::integral I> constexpr Flag(I v) : value(v) {
     static_assert(

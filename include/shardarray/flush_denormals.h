@@ -1,22 +1,22 @@
-// Numbers below the smallest normal one.
+// Flushing denormal numbers to zero.
 #pragma once
 #include "shardarray/detail/mode_guard.h"
 
 namespace shardarray {
 
-/// While it lives, arithmetic of this thread's lines takes denormals (below 1.2e-38 in float32, 2.2e-308 in float64) as 0 and
-/// gives 0 in their place, as JAX does on the CPU. The default keeps them, as IEEE asks for; processors then work 5 to 9 times
-/// as long where values vanish: gates that close, gradients that die out, decays of optimizers.
+/// While it lives, arithmetic of this thread's lines treats denormals (below 1.2e-38 in float32, 2.2e-308 in float64) as 0 and returns 0
+/// instead of them, as JAX does on the CPU. The default keeps them, as IEEE requires; processors are then 5 to 9 times slower where
+/// values vanish: closing gates, vanishing gradients, decaying optimizer states.
 ///
 ///     flush_denormals on(true);
 ///     std::tie(model, state, loss) = step(std::move(model), std::move(state), batch);
 ///
-/// It holds where a line stands, as `reproducible` does: what is recorded while it lives has it, on every worker, and derivatives
-/// have the mode of the lines that they are derived from. A program may have lines of both kinds, which are then no common loop.
-/// Zeros keep their sign. What only moves or picks values (copies, gathers, minima, casts of 16-bit floats) may keep denormals, in
-/// generated code and the interpreter differently. Elsewhere the thread's own floating point mode stays as it is. CUDA devices do
-/// not have it: they keep denormals, at no cost. Guards nest; a jitted function is traced once for each mode of its callers.
-/// SHARDARRAY_FLUSH_DENORMALS=1 makes it the default of the process.
+/// What counts is where a line stands, as for `reproducible`: operations recorded while it lives have the mode, on every worker, and
+/// derivatives that of the lines they derive from. A program may mix both kinds, which are not fused with each other. Zeros keep their
+/// sign. Operations that only move or select values (copies, gathers, minima, casts of 16-bit floats) may keep denormals, differently in
+/// generated code and the interpreter. The thread's own floating-point mode is not changed elsewhere. CUDA devices ignore it: they keep
+/// denormals, at no cost. Guards nest; a jitted function is traced once per mode of its callers. SHARDARRAY_FLUSH_DENORMALS=1 makes it
+/// the process default.
 class SHARDARRAY_API flush_denormals : detail::ModeGuard {
  public:
   /// true: as above; false: IEEE.

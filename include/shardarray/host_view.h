@@ -1,7 +1,7 @@
-// Views of an array's memory on the host, shaped like std::mdspan: `const auto v = host_view<float, 2>(x); v(i, j)`.
+// Views of an array's memory on the host, like std::mdspan: `const auto v = host_view<float, 2>(x); v(i, j)`.
 //
-// Nothing is copied. A view keeps the memory that it shows: arrays may go, or be given away, meanwhile (who takes a donated array
-// gets a copy then). Elements cannot be written, since arrays do not change.
+// Nothing is copied. A view keeps its memory alive: arrays may be destroyed or donated meanwhile (a donation then takes a copy). Elements
+// are read-only, since arrays are immutable.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -18,7 +18,7 @@
 namespace shardarray {
 
 namespace detail {
-/// Memory of an array that lies on one CPU device, of `rank` dimensions and the dtype that T = `dtype` reads.
+/// Memory of an array on one CPU device, of `rank` dimensions and the dtype that T = `dtype` reads.
 struct SHARDARRAY_API ViewedMemory {
   const void* data = nullptr;
   Shape shape;
@@ -28,7 +28,7 @@ struct SHARDARRAY_API ViewedMemory {
                                                         Where w);
 [[noreturn]] SHARDARRAY_API void refuse_position(std::int64_t index, std::size_t dim, std::int64_t size,
                                                  Where w);
-/// The first position, and its line.
+/// The first position, with the caller's line.
 struct Position {
   template <std::integral I> Position(I i, Where w = Where::here()) : value(to_int64(i)), where(w) {}
   std::int64_t value;
@@ -36,8 +36,8 @@ struct Position {
 };
 }  // namespace detail
 
-/// A view of `Rank` dimensions: names and meanings are those of std::mdspan (extent, stride, data_handle, rank), strides count
-/// elements. Copies show the same memory.
+/// A view of `Rank` dimensions, with names and meanings of std::mdspan (extent, stride, data_handle, rank); strides count elements.
+/// Copies show the same memory.
 template <Element T, std::size_t Rank> class HostView {
  public:
   using value_type = T;
@@ -48,7 +48,7 @@ template <Element T, std::size_t Rank> class HostView {
   using reference = const T&;
   [[nodiscard]] static constexpr std::size_t rank() { return Rank; }
 
-  /// A view of nothing: all extents are 0.
+  /// An empty view: all extents are 0.
   HostView() = default;
   /// What host_view() makes.
   HostView(const T* data, std::array<std::int64_t, Rank> extents, std::array<std::int64_t, Rank> strides,
@@ -59,7 +59,7 @@ template <Element T, std::size_t Rank> class HostView {
   [[nodiscard]] const std::array<std::int64_t, Rank>& strides() const { return strides_; }
   [[nodiscard]] std::int64_t extent(std::size_t d) const { return extents_[d]; }
   [[nodiscard]] std::int64_t stride(std::size_t d) const { return strides_[d]; }
-  /// The first element; of a view of nothing it may be null.
+  /// The first element; may be null for an empty view.
   [[nodiscard]] const T* data_handle() const { return data_; }
   [[nodiscard]] std::size_t size() const {
     std::size_t n = 1;
@@ -67,7 +67,8 @@ template <Element T, std::size_t Rank> class HostView {
     return n;
   }
   [[nodiscard]] bool empty() const { return size() == 0; }
-  /// Rows in order, without gaps (layout_right): `data_handle()` is the first of size() elements. A view that host_view() gives is.
+  /// Whether it is row-major without gaps (layout_right): `data_handle()` is the first of size() elements. True for results of
+  /// host_view().
   [[nodiscard]] bool is_row_major() const {
     std::int64_t step = 1;
     for (std::size_t d = Rank; d-- > 0; step *= extents_[d])
@@ -83,7 +84,7 @@ template <Element T, std::size_t Rank> class HostView {
     ((offset += static_cast<std::int64_t>(i) * strides_[d++]), ...);
     return data_[offset];
   }
-  /// One element. Throws ShapeError for a position that is not there (negative ones too).
+  /// One element. Throws ShapeError for a position out of range, including negative ones.
   template <std::integral... I>
   requires(sizeof...(I) + 1 == Rank) [[nodiscard]] const T& at(detail::Position first, I... rest) const {
     const std::array<std::int64_t, Rank> at{first.value, to_int64(rest)...};
@@ -94,7 +95,7 @@ template <Element T, std::size_t Rank> class HostView {
     }
     return data_[offset];
   }
-  /// The part at position i of the first dimension, a view of one dimension less; not checked.
+  /// The slice at position i of the first dimension, with one dimension less; not checked.
   [[nodiscard]] HostView<T, Rank - 1> operator[](std::int64_t i) const requires(Rank > 1) {
     std::array<std::int64_t, Rank - 1> extents, strides;
     std::copy(extents_.begin() + 1, extents_.end(), extents.begin());
@@ -104,7 +105,7 @@ template <Element T, std::size_t Rank> class HostView {
   [[nodiscard]] const T& operator[](std::int64_t i) const requires(Rank == 1) {
     return data_[i * strides_[0]];
   }
-  /// Dimensions in the opposite order, of the same memory (layout_stride).
+  /// The same memory with reversed dimensions (layout_stride).
   [[nodiscard]] HostView transposed() const {
     HostView r = *this;
     std::reverse(r.extents_.begin(), r.extents_.end());
@@ -113,7 +114,7 @@ template <Element T, std::size_t Rank> class HostView {
   }
 
 #if defined(__cpp_lib_mdspan)
-  /// The standard library's view, which keeps nothing: this one has to live longer.
+  /// As the standard library's view, which does not own the memory: this view must outlive it.
   [[nodiscard]] std::mdspan<const T, std::dextents<std::int64_t, Rank>, std::layout_stride> mdspan() const {
     using Extents = std::dextents<std::int64_t, Rank>;
     return {data_, std::layout_stride::mapping<Extents>(Extents(extents_), strides_)};
@@ -126,10 +127,10 @@ template <Element T, std::size_t Rank> class HostView {
   std::shared_ptr<const void> keeper_;
 };
 
-/// The array's elements where they lie, computed and waited for. T is its dtype's type, of float16 and bfloat16 std::uint16_t:
-/// their bits. An array over several devices is seen piece by piece: `host_view<float, 2>(x.addressable_data(i))`. Throws
-/// DTypeError for another T, ShapeError for another number of dimensions, ShardingError, DeviceError, DonationError and
-/// TraceError as to_dlpack().
+/// A view of the array's elements in place; computes the array and waits for it. T is the dtype's C++ type, for float16 and bfloat16
+/// std::uint16_t: their bits. For an array over several devices, view each shard: `host_view<float, 2>(x.addressable_data(i))`. Throws
+/// DTypeError for another T, ShapeError for another number of dimensions, ShardingError, DeviceError, DonationError and TraceError as
+/// to_dlpack().
 template <Element T, std::size_t Rank>
 [[nodiscard]] HostView<T, Rank> host_view(const ShardedArray& x, Where w = Where::here()) {
   const detail::ViewedMemory m = detail::viewed_memory(x, dtype_of<T>(), Rank, w);

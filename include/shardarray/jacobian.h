@@ -1,4 +1,4 @@
-// Derivatives of whole functions: jacfwd, jacrev, hessian, hvp, linearize.
+// Derivatives of non-scalar functions: jacfwd, jacrev, hessian, hvp, linearize.
 #pragma once
 #include "shardarray/grad.h"
 
@@ -6,8 +6,8 @@ namespace shardarray {
 
 namespace detail {
 
-/// The derivatives of a result `out` by an argument of type In, of which next() gives that of the next array of `out`, as a tree
-/// like the argument.
+/// The derivatives of a result `out` with respect to an argument of type In, as a tree like the argument; next() returns those of the
+/// next array of `out`.
 template <class In, class Out, class Next> auto jacobian_tree(const Out& out, const Next& next) {
   if constexpr (std::same_as<Out, Array>) {
     return next();
@@ -72,7 +72,7 @@ using JacobianVerdict = AllGood<TreeVerdict<A>..., JacobianPositionVerdict<sizeo
                                 JacobianArgumentVerdict<lifted_arguments<F, A...>, At>,
                                 LiftedVerdict<F, lifted_arguments<F, A...>>>;
 
-/// What jacfwd() and jacrev() return.
+/// The result of jacfwd() and jacrev().
 template <class F, core::JacobianBy By, std::size_t At>
 class Jacobian : public PlacedCall<Jacobian<F, By, At>> {
  public:
@@ -107,7 +107,7 @@ class Jacobian : public PlacedCall<Jacobian<F, By, At>> {
   F f_;
 };
 
-/// What hessian() returns.
+/// The result of hessian().
 template <class F, std::size_t At> class SecondDerivatives : public PlacedCall<SecondDerivatives<F, At>> {
  public:
   explicit SecondDerivatives(F f) : of_(Rows(std::move(f))) {}
@@ -124,7 +124,8 @@ template <class F, std::size_t At> class SecondDerivatives : public PlacedCall<S
   Jacobian<Rows, core::JacobianBy::columns, At> of_;
 };
 
-/// The linear map from tangents of the arguments to those of the result. A value: it may be copied, called and destroyed on any thread.
+/// The linear map from tangents of the arguments to those of the result. A plain value: may be copied, called and destroyed on any
+/// thread.
 template <class R, class... A> class LinearFunction {
  public:
   template <class F> LinearFunction(const F& f, std::tuple<A...> args) {
@@ -135,8 +136,8 @@ template <class R, class... A> class LinearFunction {
   }
   /// What the function returned.
   const R& value() const { return *value_; }
-  /// A tangent for each argument: of its shape and dtype; absent ones are zero, and those of integers are absent. Throws ShapeError or
-  /// DTypeError with the path of a tangent that does not fit, TreeError for another structure.
+  /// One tangent per argument, of its shape and dtype; absent ones are zero, and integers have absent ones. Throws ShapeError or
+  /// DTypeError, with its path, for a tangent that does not fit, TreeError for another structure.
   [[nodiscard]] R operator()(const A&... tangents, Where w = Where::here()) const {
     const UserSite user(w);
     core::Arrays given;
@@ -167,7 +168,7 @@ template <class R, class... A> class LinearFunction {
   std::shared_ptr<const R> value_;
 };
 
-/// What linearize() does.
+/// Implements linearize().
 struct linearize_fn {
   template <class F, class... A> static auto call(Where w, const F& f, const A&... primals) {
     const UserSite user(w);
@@ -192,33 +193,33 @@ using HvpCheck =
 
 }  // namespace detail
 
-/// `jacfwd(f)(x, ...)`: the derivatives of every element of the result by every element of the first argument, column by column
-/// (forward mode): for few inputs. `jacfwd<1>(f)`: by the second argument.
+/// `jacfwd(f)(x, ...)`: the Jacobian of the result with respect to the first argument, column by column (forward mode): for few inputs.
+/// `jacfwd<1>(f)`: with respect to the second argument.
 ///
-/// A result [..] by an argument [...] has shape [.., ...]. Where the argument is a tree every array of the result has a tree like it:
-/// an Array becomes that tree; pairs, tuples, vectors and maps one of trees; any other struct a std::vector with one tree for each of
-/// its arrays, in the order of tree_leaves(). Where the argument is one Array the result keeps its type. Absent by arrays that are
-/// not floating. f runs once. A floating number is taken for an Array.
+/// A result [..] with an argument [...] gives shape [.., ...]. If the argument is a tree, every array of the result has a tree like it:
+/// an Array becomes that tree; pairs, tuples, vectors and maps hold trees; any other struct becomes a std::vector with one tree per
+/// array, in the order of tree_leaves(). If the argument is one Array, the result keeps its type. Absent for arrays that are not
+/// floating. f runs once. A floating-point number is treated as an Array.
 ///
-/// Throws DTypeError where the function returns an array that is not floating, or a real one of complex arguments, and what derivatives
+/// Throws DTypeError if the function returns an array that is not floating, or a real one for complex arguments, and what derivatives
 /// throw (grad.h). Source: jax.jacfwd.
 template <std::size_t At = 0, class F> [[nodiscard]] auto jacfwd(F f) {
   return detail::Jacobian<F, core::JacobianBy::columns, At>(std::move(f));
 }
-/// The same, row by row (reverse mode): for few outputs. Rows have the argument's dtype, columns of jacfwd() the result's. Of complex
-/// arguments rows are what grad() gives; complex results of real arguments are refused. Source: jax.jacrev.
+/// The same, row by row (reverse mode): for few outputs. Rows have the argument's dtype, columns of jacfwd() the result's. For complex
+/// arguments, rows are those of grad(); complex results of real arguments are rejected. Source: jax.jacrev.
 template <std::size_t At = 0, class F> [[nodiscard]] auto jacrev(F f) {
   return detail::Jacobian<F, core::JacobianBy::rows, At>(std::move(f));
 }
-/// `hessian(f)(x, ...)`: second derivatives by the first argument, jacfwd(jacrev(f)): of a result [..] by an argument [...] they have
-/// shape [.., ..., ...]. Trees, other arguments and errors as in jacfwd. Source: jax.hessian.
+/// `hessian(f)(x, ...)`: second derivatives with respect to the first argument, jacfwd(jacrev(f)): for a result [..] and an argument
+/// [...] of shape [.., ..., ...]. Trees, other arguments and errors as in jacfwd. Source: jax.hessian.
 template <std::size_t At = 0, class F> [[nodiscard]] auto hessian(F f) {
   return detail::SecondDerivatives<F, At>(std::move(f));
 }
 
-/// The Hessian of a scalar loss at `x` times `v`, without the Hessian: the derivative of its gradient in the direction v. `x` and `v`
-/// are one argument each, or std::tuples of several, and so is the result. A floating number is taken for an Array. Throws as grad
-/// and jvp.
+/// The product of the Hessian of a scalar loss at `x` with `v`, without forming the Hessian: the derivative of the gradient in direction
+/// v. `x`, `v` and the result are one argument each, or std::tuples of several. A floating-point number is treated as an Array. Throws as
+/// grad and jvp.
 template <class F, class P, class T = P>
 [[nodiscard]] auto hvp(const F& f, const P& x, const T& v, Where w = Where::here()) {
   if constexpr (!detail::HvpCheck<F, P, T>::ok()) return detail::Failed();
@@ -233,8 +234,8 @@ template <class F, class P, class T = P>
   (std::make_index_sequence<std::tuple_size_v<P>>{});
   else return jvp([&](const auto& arg) { return grad(f).call(w, arg); }, x, v, w).second; }
 
-/// `linearize(f, primals...)`: (f(primals...), the linear function of tangents), which is called with a tangent for each argument
-/// and gives those of the result. f runs once, however often it is called. Throws as jvp. Source: jax.linearize.
+/// `linearize(f, primals...)` returns (f(primals...), its linearization), a function that maps one tangent per argument to those of the
+/// result. f runs once, however often that is called. Throws as jvp. Source: jax.linearize.
 inline constexpr detail::PlacedFunction<detail::linearize_fn> linearize{};
 
 }  // namespace shardarray

@@ -10,17 +10,17 @@ namespace shardarray {
 /// NumPy's print options, with its defaults.
 struct ArrayFormat {
   int precision = 8;              ///< digits after the point, at most
-  std::int64_t threshold = 1000;  ///< of arrays with more elements the ends of every dimension are printed
-  int edge_items = 3;             ///< how many entries an end has
+  std::int64_t threshold = 1000;  ///< larger arrays print only the ends of every dimension
+  int edge_items = 3;             ///< number of entries at each end
   int line_width = 75;            ///< columns
-  bool suppress = false;          ///< small numbers are printed without an exponent, perhaps as 0
+  bool suppress = false;          ///< print small numbers without an exponent, possibly as 0
 };
 
-/// While it lives, this thread prints arrays so (streams, to_string, debug::print); scalars have all digits. Guards nest.
+/// While it lives, sets how this thread prints arrays (streams, to_string, debug::print); scalars have all digits. Guards nest.
 ///
 ///     sa::print_options here({.precision = 3, .suppress = true});
 ///
-/// Throws Error for a precision that is not in [0, 100], edges or lines of less than one, a negative threshold.
+/// Throws Error for a precision outside of [0, 100], edge items or a line width below 1, a negative threshold.
 class SHARDARRAY_API print_options {
  public:
   explicit print_options(const ArrayFormat& format, Where w = Where::here());

@@ -1,12 +1,12 @@
-// What the processes of one program say to each other beside their programs.
+// Communication between the processes of one program, outside of its computations.
 //
-// A launcher starts the same program several times: `mpirun -np 4 ./train`. Every process then sees the devices of all
-// (`devices()`), has some of them (`local_devices()`), and computes the same in the same order: arrays may lie on all of them. What
-// is read of an array must be here: its `addressable_shards()`, or all of it where every process has it.
+// A launcher starts the same program several times: `mpirun -np 4 ./train`. Every process sees all devices (`devices()`), owns some of
+// them (`local_devices()`), and computes the same in the same order: arrays may span all of them. Only local parts of an array can be
+// read: its `addressable_shards()`, or all of it if every process has a full copy.
 //
-// What differs between processes, ends or stays silent for longer than SHARDARRAY_COMM_TIMEOUT seconds (300; 0: for ever) throws
-// TransportError in all of them, which says who and for what. What runs over several processes fails from then on; what each has
-// for itself goes on, so that it can be saved.
+// If processes diverge, or one ends or stays silent for longer than SHARDARRAY_COMM_TIMEOUT seconds (300; 0: for ever), all throw
+// TransportError, which says who and in which operation. From then on, everything across processes fails; process-local work continues,
+// so that it can be saved.
 #pragma once
 #include <span>
 #include <string>
@@ -29,7 +29,7 @@ using Arrays = std::vector<Array>;
 }  // namespace core
 
 namespace detail {
-/// What processes have alike in a tree: where its arrays stand, and its numbers and texts.
+/// What must be equal in the trees of all processes: the positions of arrays, and numbers and strings.
 template <class T> std::vector<std::string> parts_of(const T& tree) {
   std::vector<std::string> r;
   const SavedTree saved = saved_tree(const_cast<T&>(tree));
@@ -39,14 +39,15 @@ template <class T> std::vector<std::string> parts_of(const T& tree) {
 }
 }  // namespace detail
 
-/// Returns when every process has called it, with the same name. Throws TransportError as above, and where names differ.
+/// Returns when every process has called it with the same name. Throws TransportError as above, and if names differ.
 SHARDARRAY_API void sync_devices(const std::string& name, Where w = Where::here());
 
-/// The tree of every process, at the process' index. Arrays may have other values, shapes and dtypes in each process; where they stand,
-/// and all that is no array, is the same in all: a number that differs is made an array. What comes from others lies uncommitted on the default device. An array that is cut over the devices of several processes is
-/// one array of all of them: each tree has it whole, replicated on all devices of its platform. Evaluates. What goes wrong in one process
-/// is thrown in all: DeviceError for an array on devices of other processes alone, what its evaluation throws; in the others it is a
-/// TransportError. TreeError where the trees differ, TransportError as above.
+/// Returns the trees of all processes, indexed by process. Arrays may differ in values, shapes and dtypes between processes; their
+/// positions, and everything that is no array, must be equal in all: make a differing number an array. Arrays of other processes are
+/// uncommitted on the default device. An array sharded over the devices of several processes is one array of all of them: each tree has
+/// all of it, replicated on all devices of its platform. Evaluates. Errors in one process are thrown in all: DeviceError for an array
+/// only on devices of other processes, what its evaluation throws; in the others it is a TransportError. TreeError if the trees differ,
+/// TransportError as above.
 template <Tree T> [[nodiscard]] std::vector<T> gather_from_processes(const T& tree, Where w = Where::here()) {
   const Site site(w, "gather_from_processes");
   std::vector<T> r;
@@ -55,9 +56,9 @@ template <Tree T> [[nodiscard]] std::vector<T> gather_from_processes(const T& tr
   return r;
 }
 
-/// The tree of process `source`, in every process; there, the very same arrays. All give the same tree, with arrays of whatever
-/// values; arrays that are cut over several processes stay as they are. Throws as gather_from_processes, and DeviceError for a process
-/// that there is not.
+/// Returns the tree of process `source` in every process; on that process, the very same arrays. All pass the same tree, with arbitrary
+/// values; arrays sharded over several processes are unchanged. Throws as gather_from_processes, and DeviceError for a process that does
+/// not exist.
 template <Tree T>
 [[nodiscard]] T broadcast_one_to_all(const T& tree, int source = 0, Where w = Where::here()) {
   const Site site(w, "broadcast_one_to_all");

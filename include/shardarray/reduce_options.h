@@ -1,4 +1,4 @@
-// What reductions and running reductions are asked for: axes, and which elements count.
+// Options of reductions and running reductions: axes, and which elements count.
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -17,17 +17,17 @@ namespace shardarray {
 
 class ShardedArray;
 
-/// Axes: all of them (the default), one, or a list; an empty list is no axis. Negative ones count from the end. Functions that take
-/// one throw ShapeError for an axis that does not exist or stands twice.
+/// Axes: all (the default), one, or a list; an empty list means none. Negative ones count from the end. Functions that take axes throw
+/// ShapeError for one that does not exist or is repeated.
 struct AxisSet {
   bool all = true;
-  Shape axes;  ///< where not all
+  Shape axes;  ///< unless all
   AxisSet() = default;
   template <std::integral I> AxisSet(I axis) : all(false), axes{to_int64(axis)} {}
   AxisSet(std::initializer_list<std::int64_t> list) : all(false), axes(list) {}
   AxisSet(Shape list) : all(false), axes(std::move(list)) {}
 };
-/// An array or a number among options; absent unless given.
+/// An optional array or number among options.
 struct ArrayOption {
   ArrayOption() = default;
   template <std::same_as<ShardedArray> A> ArrayOption(const A& x) : array(std::make_shared<const A>(x)) {}
@@ -35,7 +35,7 @@ struct ArrayOption {
   ArrayOption(T x, Where w = Where::here()) : array(std::make_shared<const ShardedArray>(x, w)) {}
   std::shared_ptr<const ShardedArray> array;
 };
-/// An array of bools among options. A number does not compile: of `{last, 1}` the 1 would be taken for one behind an axis.
+/// A bool array among options. A number does not compile: in `{last, 1}` the 1 would be taken for a mask after an axis.
 struct MaskOption : ArrayOption {
   MaskOption() = default;
   template <std::same_as<ShardedArray> A> MaskOption(const A& x) : ArrayOption(x) {}
@@ -47,16 +47,16 @@ struct MaskOption : ArrayOption {
 };
 /// Options of reductions: `sum(x, {.axis = {0, 1}, .keepdims = true})`.
 struct ReduceOptions {
-  AxisSet axis = {};      ///< the axes that are reduced
-  Flag keepdims = false;  ///< they stay with size 1
-  /// Of the accumulation and the result. Default: the operand's; sum and prod of bool and of integers shorter than 32 bits
-  /// give int32 (unsigned ones: uint32). Results of any, all, argmax and argmin have their own dtype.
+  AxisSet axis = {};      ///< the axes to reduce
+  Flag keepdims = false;  ///< keep them with size 1
+  /// Dtype of accumulation and result. Default: the operand's; sum and prod of bool and of integers shorter than 32 bits give int32
+  /// (unsigned: uint32). any, all, argmax and argmin have fixed result dtypes.
   std::optional<DType> dtype = std::nullopt;
-  /// Bools that are broadcast to the operand's shape: elements where they are false do not count. max and min need `initial` too.
+  /// A bool mask, broadcast to the operand's shape: elements where it is false are ignored. max and min then need `initial` too.
   ArrayOption where = {};
-  ArrayOption initial = {};  ///< a scalar, of the result's dtype: what the reduction begins with
+  ArrayOption initial = {};  ///< a scalar of the result's dtype: the initial value of the reduction
 };
-/// Options behind axes: `sum(x, -1, {.keepdims = true})`.
+/// Options after axes: `sum(x, -1, {.keepdims = true})`.
 struct KeepOptions {
   Flag keepdims = false;                      ///< as in ReduceOptions
   std::optional<DType> dtype = std::nullopt;  ///< as in ReduceOptions
@@ -69,9 +69,9 @@ struct SpreadOptions {
   Flag keepdims = false;                      ///< as in ReduceOptions
   std::optional<DType> dtype = std::nullopt;  ///< as in ReduceOptions
   ArrayOption where = {};                     ///< as in ReduceOptions
-  std::int64_t ddof = 0;                      ///< the sum is divided by the number of elements less this
+  std::int64_t ddof = 0;                      ///< the sum is divided by the number of elements minus this
 };
-/// The same behind axes: `var(x, 0, {.ddof = 1})`.
+/// The same after axes: `var(x, 0, {.ddof = 1})`.
 struct SpreadAlongOptions {
   Flag keepdims = false;                      ///< as in SpreadOptions
   std::optional<DType> dtype = std::nullopt;  ///< as in SpreadOptions
@@ -80,24 +80,24 @@ struct SpreadAlongOptions {
 };
 /// Options of softmax and log_softmax: `softmax(x, {.where = mask})`.
 struct SoftmaxOptions {
-  AxisSet axis = -1;      ///< along these
+  AxisSet axis = -1;      ///< the axes to normalize over
   MaskOption where = {};  ///< bools as in ReduceOptions: the others have probability 0
 };
 /// Options of running reductions: `cumsum(x, {.axis = 1, .reverse = true})`.
 struct CumulativeOptions {
   std::optional<std::int64_t> axis = std::nullopt;  ///< none: of the flattened array
-  Flag reverse = false;                             ///< from the last element to the first
-  /// Of the accumulation and the result. Default: the operand's; sums and products of bool are int32.
+  Flag reverse = false;                             ///< from last to first
+  /// Dtype of accumulation and result. Default: the operand's; sums and products of bool are int32.
   std::optional<DType> dtype = std::nullopt;
 };
-/// Options behind an axis: `cumsum(x, 1, {.reverse = true})`.
+/// Options after an axis: `cumsum(x, 1, {.reverse = true})`.
 struct CumulativeAlongOptions {
   Flag reverse = false;                       ///< as in CumulativeOptions
   std::optional<DType> dtype = std::nullopt;  ///< as in CumulativeOptions
 };
 
 namespace detail {
-/// A number in a list of axes. No bool: that is meant for keepdims.
+/// A number in a list of axes. Not a bool, which is likely meant for keepdims.
 template <class I>
 concept AxisNumber = std::integral<I> && !std::same_as<I, bool>;
 /// `{0, 1}` as `{.axis = {0, 1}}`.

@@ -1,6 +1,6 @@
-// Everything. `namespace sa = shardarray;`
+// Includes everything. `namespace sa = shardarray;`
 #pragma once
-// First those whose sentences compilers print, with the way on which they were included.
+// First the headers whose messages compilers print along with the include path.
 #include "shardarray/array.h"
 #include "shardarray/tree.h"
 #include "shardarray/tree_filter.h"

@@ -1,4 +1,4 @@
-// What a model is made of.
+// A summary of a model's arrays.
 #pragma once
 #include <string>
 #include <utility>
@@ -12,9 +12,9 @@ namespace detail {
 SHARDARRAY_API std::string summary_text(const std::vector<std::pair<std::string, Array>>& leaves, Where w);
 }  // namespace detail
 
-/// A table of the tree's arrays, a line each and one for all: path, type with the axes that cut it (type_string()), elements,
-/// bytes, and where it is computed the bytes that a device holds, the most that any has. Evaluates nothing, throws nothing for
-/// given arrays: those that were given away are listed as well. Absent arrays and what is no array are left out.
+/// A table of the tree's arrays, one line each and one for the total: path, type with sharding axes (type_string()), elements, bytes and,
+/// for computed arrays, the largest number of bytes held by a device. Never evaluates or throws for given arrays: donated ones are listed
+/// too. Absent arrays and non-arrays are omitted.
 ///
 ///     std::cout << sa::summary(model);
 template <class T> [[nodiscard]] std::string summary(const T& tree, Where w = Where::here()) {

@@ -1,4 +1,4 @@
-// How long computations take: with their values, not only until they are recorded.
+// Timing computations including their values, not only their recording.
 #pragma once
 #include <chrono>
 #include <iosfwd>
@@ -10,7 +10,7 @@
 
 namespace shardarray {
 
-/// A clock that starts when it is made, or by restart().
+/// A clock that starts on construction, or by restart().
 ///
 ///     sa::Timer timer;
 ///     const sa::Array y = f(x);
@@ -18,11 +18,11 @@ namespace shardarray {
 class Timer {
  public:
   void restart() { start_ = std::chrono::steady_clock::now(); }
-  /// Until now, whatever devices do.
+  /// Until now, whatever devices are doing.
   [[nodiscard]] double seconds() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   }
-  /// Until all arrays of `tree` are there. Throws as block_until_ready().
+  /// Until all arrays of `tree` are computed. Throws as block_until_ready().
   template <class T> [[nodiscard]] double seconds(const T& tree, Where w = Where::here()) const {
     block_until_ready(tree, w);
     return seconds();
@@ -34,14 +34,14 @@ class Timer {
 
 /// Options of time_it().
 struct TimeOptions {
-  int runs = 10;   ///< that are timed
-  int warmup = 1;  ///< before them, not timed: the first compiles
+  int runs = 10;   ///< timed runs
+  int warmup = 1;  ///< untimed runs before them: the first compiles
 };
-/// What time_it() gives, in seconds.
+/// The result of time_it(), in seconds.
 struct SHARDARRAY_API Timing {
   std::vector<double> runs;  ///< in order
   [[nodiscard]] double best() const;
-  [[nodiscard]] double median() const;  ///< of an even number the mean of the two in the middle
+  [[nodiscard]] double median() const;  ///< for an even number, the mean of the middle two
 };
 /// `1.24 ms (best 1.2 ms of 10)`; `no runs` for none.
 [[nodiscard]] SHARDARRAY_API std::string to_string(const Timing& t);
@@ -50,9 +50,9 @@ SHARDARRAY_API std::ostream& operator<<(std::ostream& os, const Timing& t);
 namespace detail {
 SHARDARRAY_API void check_time_options(const TimeOptions& o);
 }  // namespace detail
-/// Runs f() again and again, and waits for what it returns (a tree, or nothing) each time: `time_it([&] { return step(x); })`.
-/// A function that records arrays and returns none of them is timed without their computation. Throws Error for less than one
-/// run or a negative number of warm-ups, and what f throws.
+/// Runs f() repeatedly, waiting each time for what it returns (a tree, or nothing): `time_it([&] { return step(x); })`. Arrays that f
+/// records but does not return are timed without their computation. Throws Error for less than one run or a negative number of warm-ups,
+/// and what f throws.
 template <class F>
 [[nodiscard]] Timing time_it(const F& f, const TimeOptions& o = {}, Where w = Where::here()) {
   const Site site(w, "time_it");

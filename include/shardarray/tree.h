@@ -1,11 +1,10 @@
 // Trees: plain structs, containers and tuples of arrays. No base class, no registration.
 //
-// An Array is a leaf. vector, array, tuple, pair, optional, map<string, T> and aggregates recurse, with field names. Numbers,
-// enums, strings, shardings, function pointers and empty function objects are static: part of the structure. What is no tree does
-// not compile, and the message says why. An absent array (`Array()`) is no leaf, as None in JAX. An example value is its own tree
-// definition.
+// An Array is a leaf. vector, array, tuple, pair, optional, map<string, T> and aggregates are traversed, with field names. Numbers,
+// enums, strings, shardings, function pointers and empty function objects are static: part of the structure. Other types do not compile,
+// and the message says why. An absent array (`Array()`) is not a leaf, like None in JAX. An example value serves as tree definition.
 //
-// A class that is no aggregate says what it is made of: `friend auto tree_fields(Me& m) { return std::tie(m.a, m.b); }`.
+// A class that is not an aggregate lists its parts: `friend auto tree_fields(Me& m) { return std::tie(m.a, m.b); }`.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -33,7 +32,7 @@ template <class T>
 concept Hooked = requires(T& t) {
   tree_fields(t);
 };
-/// Static values that are known by their text.
+/// Static values identified by their text.
 template <class T>
 concept Spelled = std::same_as<T, std::string> || std::same_as<T, std::vector<bool>> ||
     std::same_as<T, Shape> || std::same_as<T, Device> || std::same_as<T, Mesh> ||
@@ -45,7 +44,7 @@ template <class T>
 concept Static = (std::is_arithmetic_v<T> && sizeof(T) <= 8) || std::is_enum_v<T> ||
                  FunctionPointer<T> || Spelled<T> || (std::is_empty_v<T> && !Hooked<T>);
 
-/// Why T is no tree; the sentences stand in IsTree.
+/// Why T is not a tree; the messages are in IsTree.
 enum class NoTree { none, function, reference, uncopyable, hidden, base, many, key, unknown, c_array, wide };
 
 template <class T> consteval NoTree why_no_tree();
@@ -92,21 +91,21 @@ template <class T> inline constexpr NoTree no_tree_v = why_no_tree<T>();
 
 }  // namespace detail
 
-/// A type that the transforms can take apart.
+/// A type that transforms can traverse.
 template <class T>
 concept Tree = detail::no_tree_v<std::remove_cvref_t<T>>
 == detail::NoTree::none;
 
 namespace detail {
 
-/// The name of a field, for the compiler's notes.
+/// The name of a field, for compiler notes.
 struct FieldName {
   consteval explicit FieldName(std::string_view name) {
     for (std::size_t k = 0; k < name.size() && k + 1 < sizeof text; k++) text[k] = name[k];
   }
   char text[64] = {};
 };
-/// Structs that are taken apart field by field.
+/// Structs that are traversed field by field.
 template <class T>
 concept Plain = std::is_aggregate_v<T> && std::is_class_v<T> && !Static<T> && !Hooked<T> && !is_sequence<T> &&
                 !HasBase<T> && field_count<T> > 0 && field_count<T> <= max_fields && !has_c_array<T>();
@@ -116,12 +115,12 @@ template <class... F> struct FieldTypes {
       std::find_if(reasons, std::end(reasons), [](NoTree r) { return r != NoTree::none; }) - reasons);
   using Bad = std::tuple_element_t<first_bad, std::tuple<F...>>;
 };
-/// (A lambda in its place ends clang 14 where this header is precompiled.)
+/// (A lambda in its place crashes clang 14 if this header is precompiled.)
 struct AsFieldTypes {
   template <class... F> [[nodiscard]] FieldTypes<F...> operator()(F&...) const { return {}; }
 };
 template <class T> using fields_of = decltype(with_fields(std::declval<T&>(), AsFieldTypes()));
-/// Says why `Part` is no tree; it may be the field `name` of `Owner`.
+/// Says why `Part` is not a tree; it may be the field `name` of `Owner`.
 template <class Part, class Owner, FieldName name> struct IsTree {
   static consteval bool ok() {
     constexpr NoTree why = no_tree_v<Part>;
@@ -167,31 +166,31 @@ template <class T, class Owner, FieldName name> auto bad_part() {
   } else return std::type_identity<IsTree<T, Owner, name>>();
 }
 
-/// Is T a tree? The complaint names the innermost field that is none.
+/// Whether T is a tree. The complaint names the innermost field that is not.
 template <class T> struct TreeVerdict {
   static constexpr bool good = no_tree_v<T> == NoTree::none;
   using Complaint = typename decltype(bad_part<T, T, FieldName("")>())::type;
 };
-/// Every wrapper asks this first and goes on inside `if constexpr`, so that the sentence is the only error.
+/// Every wrapper checks this first and continues inside `if constexpr`, so that the message is the only error.
 template <class T> using TreeCheck = Judged<TreeVerdict<T>>;
 
-/// Of any type: one that is no tree is an error that says why, and no reason for other errors.
+/// Accepts any type: one that is not a tree causes an error that says why, and no others.
 template <class T>
 concept JudgedTree = TreeCheck<T>::ok() || true;
 
-/// What a walk reports beside the leaves. Types are left out: they follow from the type of the whole tree.
+/// What a walk reports besides leaves. Types are omitted: they follow from the type of the tree.
 struct StaticValue {
   enum class Kind : std::uint8_t { size, key, integer, real, address, text };
   Kind kind = Kind::size;
   std::uint64_t word = 0;      ///< size of a container or presence of an optional; the value, or its bits
-  std::string_view text = {};  ///< of a key (of a map) and of a text; its word is 0 or the number of the text
-  /// Of a number, an enum or a std::string: what stands in the tree, for who reads trees from files.
+  std::string_view text = {};  ///< of a map key, or a string; its word is 0 or the string's number
+  /// For a number, an enum or a std::string: what it holds, for reading trees from files.
   enum class Held : std::uint8_t { nothing, boolean, signed_integer, unsigned_integer, real, string };
   Held held = Held::nothing;
   std::uint8_t bytes = 0;  ///< of a number
   std::uint8_t values =
-      0;  ///< of an enum of a byte whose values are 0, 1, .. without a gap: how many there are
-  const void* object = nullptr;  ///< where it stands
+      0;  ///< for an enum of one byte with the consecutive values 0, 1, ..: how many of them there are
+  const void* object = nullptr;  ///< its location
 };
 /// For messages.
 [[nodiscard]] SHARDARRAY_API std::string to_string(const StaticValue& v);
@@ -202,7 +201,7 @@ using StaticRef = FunctionRef<void(const StaticValue&, const Path&)>;
 [[nodiscard]] SHARDARRAY_API std::string spelling(const Shape& s);
 [[nodiscard]] SHARDARRAY_API std::string spelling(const Device& d);
 [[nodiscard]] SHARDARRAY_API std::string spelling(const PartitionSpec& p);
-/// A spelling that lives with what it spells. Equal ones have one number while they live; no number is used twice.
+/// A spelling that lives as long as the object it spells. Equal ones share a number while they live; no number is reused.
 struct NumberedSpelling {
   std::uint64_t number;
   std::string_view text;
@@ -248,7 +247,7 @@ void walk_fields(const std::string_view* names, const Path& path, LeafRef leaf, 
   };
   (walk(f, next(Static<std::remove_const_t<F>>), leaf, value), ...);
 }
-/// The only recursion over structure. Arrays and statics are reported in the order of declaration.
+/// The only recursion over structure. Reports arrays and statics in declaration order.
 template <class T> void walk(T& t, const Path& path, LeafRef leaf, StaticRef value) {
   using U = std::remove_const_t<T>;
   using Kind = StaticValue::Kind;
@@ -279,7 +278,7 @@ template <class T> void walk(T& t, const Path& path, LeafRef leaf, StaticRef val
 }
 inline constexpr auto ignore = [](const StaticValue&, const Path&) {};
 
-/// Calls leaf(Array&, path) for every array, absent ones too.
+/// Calls leaf(Array&, path) for every array, including absent ones.
 template <class T, class L> void each_leaf(T& t, const L& leaf, const Path& path = {}) {
   walk(t, path, leaf, ignore);
 }
@@ -287,13 +286,13 @@ template <class T, class L> void each_leaf(T& t, const L& leaf, const Path& path
 template <class T, class L> void each_leaf(const T& t, const L& leaf, const Path& path = {}) {
   walk(const_cast<T&>(t), path, leaf, ignore);
 }
-/// All arrays, absent ones too: one per place.
+/// All arrays including absent ones: one per slot.
 template <class T> [[nodiscard]] std::vector<Array> slots(const T& t) {
   std::vector<Array> r;
   each_leaf(t, [&](const Array& a, const Path&) { r.push_back(a); });
   return r;
 }
-/// The opposite of slots(). Out of a span of arrays that are not const they are moved.
+/// The inverse of slots(). Arrays of a non-const span are moved from.
 template <class T, class Arrays> void set_slots(T& t, const Arrays& next) {
   std::size_t i = 0;
   each_leaf(t, [&](Array& a, const Path&) { a = std::move(next[i++]); });
@@ -301,12 +300,12 @@ template <class T, class Arrays> void set_slots(T& t, const Arrays& next) {
 
 template <class> using array_of = const Array&;
 
-/// Sizes, keys and (on demand) static values of a tree, in the order of the walk.
+/// Sizes, keys and (optionally) static values of a tree, in traversal order.
 class SHARDARRAY_API Structure {
  public:
   explicit Structure(bool with_values) : with_values_(with_values) {}
   void add(const StaticValue& v);
-  /// False when the next entry of another tree differs.
+  /// False if the next entry of another tree differs.
   bool next_is(const StaticValue& v);
   bool at_end() const { return at_ == entries_.size(); }
   void rewind() { at_ = 0; }
@@ -326,14 +325,14 @@ class SHARDARRAY_API Structure {
 [[noreturn]] SHARDARRAY_API void throw_missing_leaf(const Path& path, std::size_t k, const char* function);
 [[noreturn]] SHARDARRAY_API void throw_leaf_count(std::size_t given, std::size_t wanted,
                                                   const char* function);
-/// Throws ShapeError with the path unless `partner`, which the message calls by that word, can stand beside `leaf` without
-/// changing its shape: it has that shape, or, where `broadcast`, one that is broadcast to it.
+/// Throws ShapeError, with the path, unless `partner`, called `word` in the message, can be combined with `leaf` without changing its
+/// shape: its shape is equal or, with `broadcast`, broadcastable to it.
 SHARDARRAY_API void check_leaf_shape(const Array& leaf, const Array& partner, const char* word,
                                      bool broadcast, const Path& path, const char* function);
 /// Same shape, dtype and values.
 [[nodiscard]] SHARDARRAY_API bool same_array(const Array& a, const Array& b);
 
-/// The slots of `u`, tree number `k`. Throws TreeError when its structure is not `s`.
+/// The slots of `u`, tree number `k`. Throws TreeError unless its structure is `s`.
 template <class T>
 std::vector<Array> slots_like(Structure& s, const T& u, std::size_t k, const char* function) {
   std::vector<Array> r;
@@ -353,7 +352,7 @@ template <class T> Structure structure(const T& t, bool with_values) {
 
 }  // namespace detail
 
-/// The present arrays, depth first, in the order of declaration.
+/// The present arrays, depth first, in declaration order.
 template <class T> [[nodiscard]] std::vector<Array> tree_leaves(const T& t) {
   std::vector<Array> r;
   if constexpr (detail::TreeCheck<T>::ok())
@@ -362,7 +361,7 @@ template <class T> [[nodiscard]] std::vector<Array> tree_leaves(const T& t) {
     });
   return r;
 }
-/// Where each leaf of tree_leaves() stands: `layers[0].weight`; "" for an Array itself.
+/// The path of each leaf of tree_leaves(): `layers[0].weight`; "" for an Array itself.
 template <class T> [[nodiscard]] std::vector<std::string> tree_paths(const T& t) {
   std::vector<std::string> r;
   if constexpr (detail::TreeCheck<T>::ok())
@@ -383,7 +382,7 @@ template <Tree T>
   return like;
 }
 namespace detail {
-/// What tree_map() and combine() do.
+/// Implements tree_map() and combine().
 struct tree_map_fn {
   template <class F, class T, class... More> static T call(Where w, F f, T t, const More&... more) {
     const UserSite user(w);
@@ -433,10 +432,10 @@ struct combine_fn {
   }
 };
 }  // namespace detail
-/// `tree_map(f, t, others...)`: f(leaf of t, leaves of the others at the same place) everywhere; statics and absent leaves are those
-/// of `t`. Throws TreeError with the path where another tree has other sizes or keys, or lacks the leaf; what f throws, with the path.
+/// `tree_map(f, t, others...)`: applies f(leaf of t, corresponding leaves of the others) everywhere; statics and absent leaves are those
+/// of `t`. Throws TreeError, with the path, if another tree has other sizes or keys, or lacks the leaf; what f throws, with the path.
 inline constexpr detail::PlacedFunction<detail::tree_map_fn> tree_map{};
-/// Same structure, statics, shapes, dtypes and values (NaN equals nothing). Reads the arrays.
+/// Whether structure, statics, shapes, dtypes and values are equal (NaN equals nothing). Reads the arrays.
 template <class T> [[nodiscard]] bool tree_equal(const T& a, const T& b, Where w = Where::here()) {
   const Site site(w, "tree_equal");
   if constexpr (detail::TreeCheck<T>::ok()) {
@@ -453,7 +452,7 @@ template <class T> [[nodiscard]] bool tree_equal(const T& a, const T& b, Where w
   }
   return false;
 }
-/// A copy of `tree` with the part that `part_of` refers to replaced, or, for a function, changed by it:
+/// A copy of `tree` with the part referred to by `part_of` replaced or, given a function, transformed:
 /// `tree_at([](auto& m) -> auto& { return m.layers[0].weight; }, model, new_weight)`. Several parts: std::tie and std::tuple.
 template <class W, Tree T, class R> [[nodiscard]] T tree_at(const W& part_of, T tree, const R& replacement) {
   using Part = std::invoke_result_t<const W&, T&>;
@@ -469,7 +468,7 @@ template <class W, Tree T, class R> [[nodiscard]] T tree_at(const W& part_of, T 
   return tree;
 }
 
-/// `combine(t, others...)`: at every place the first array that is present. Throws TreeError with the path where sizes or keys differ.
+/// `combine(t, others...)`: takes the first present array at every position. Throws TreeError, with the path, if sizes or keys differ.
 inline constexpr detail::PlacedFunction<detail::combine_fn> combine{};
 
 }  // namespace shardarray

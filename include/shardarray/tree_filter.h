@@ -1,4 +1,4 @@
-// Parts of trees: some of the arrays, the others absent.
+// Filtering trees: some of the arrays, the others absent.
 #pragma once
 #include <concepts>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace shardarray {
 
-/// Predicates for filter() and partition(): is an array at all; is a floating or complex one.
+/// Predicates for filter() and partition(): whether it is an array at all; whether it is floating or complex.
 inline constexpr struct is_array_fn {
   [[nodiscard]] bool operator()(const Array& x) const { return x.has_value(); }
 } is_array{};
@@ -22,7 +22,7 @@ template <class F>
 inline constexpr bool is_leaf_predicate =
     std::predicate<const F&, const Array&> || std::predicate<const F&, const Array&, const std::string&>;
 }  // namespace detail
-/// Chooses arrays of a tree: by the array, or by the array and its path (`layers[0].bias`).
+/// Selects arrays of a tree: by the array, or by the array and its path (`layers[0].bias`).
 template <class F>
 concept LeafPredicate = detail::is_leaf_predicate<F>;
 
@@ -33,14 +33,14 @@ template <class F> bool chooses(const F& keep, const Array& x, const Path& path)
 }
 }  // namespace detail
 
-/// `t` without the arrays that fail `keep`, which are absent then; statics stay. `keep` sees present arrays only.
+/// `t` with arrays that fail `keep` made absent; statics are kept. `keep` only sees present arrays.
 template <Tree T, LeafPredicate F> [[nodiscard]] T filter(T t, const F& keep) {
   detail::each_leaf(t, [&](Array& a, const Path& p) {
     if (a.has_value() && !detail::chooses(keep, std::as_const(a), p)) a = Array();
   });
   return t;
 }
-/// (the arrays that pass, the others): `combine` puts them together again. Parameters to be trained and others, by their paths:
+/// Splits a tree into (the arrays that pass, the others), which `combine` merges again. To separate trainable parameters by path:
 /// `partition(model, [](const Array&, const std::string& path) { return path.ends_with("lora"); })`.
 template <Tree T, LeafPredicate F> [[nodiscard]] std::pair<T, T> partition(const T& t, const F& keep) {
   std::pair<T, T> parts(t, t);

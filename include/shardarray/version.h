@@ -1,7 +1,7 @@
 // The version of the library; CMakeLists.txt reads it from here.
 #pragma once
 
-/// Of semantic versioning.
+/// Semantic version.
 #define SHARDARRAY_VERSION_MAJOR 0
 #define SHARDARRAY_VERSION_MINOR 1
 #define SHARDARRAY_VERSION_PATCH 0

@@ -1,4 +1,4 @@
-// Source lines: where in the user's program something was written, and which of its lines runs.
+// Source locations: where in the user's program something was written, and which of its lines is running.
 #pragma once
 #include <string>
 
@@ -6,26 +6,26 @@
 
 namespace shardarray {
 
-/// A place in a source file. `std::source_location` is missing in clang 14 with libstdc++ 12; the two builtins are everywhere.
+/// A location in a source file. `std::source_location` is missing in clang 14 with libstdc++ 12; the two builtins are everywhere.
 class Where {
  public:
-  const char* file = "";  ///< as the compiler was given it; lives as long as the program
+  const char* file = "";  ///< as passed to the compiler; static lifetime
   int line = 0;           ///< from 1; 0: unknown
-  /// As a default argument: the place of the call.
+  /// As a default argument: the location of the call.
   [[nodiscard]] static constexpr Where here(const char* f = __builtin_FILE(), int l = __builtin_LINE()) {
     return is_invoke(f) || is_header(f) ? Where() : Where(f, l);
   }
-  /// Nowhere.
+  /// Unknown.
   constexpr Where() = default;
 
  private:
   constexpr Where(const char* f, int l) : file(f), line(l) {}
-  // The standard library's header that calls a function object, as in jit(matmul): nobody's line. Compilers fold it.
+  // The standard library's header that calls a function object, as in jit(matmul): not the user's line. Folded at compile time.
   static constexpr bool is_invoke(const char* f) {
     const auto n = __builtin_strlen(f);
     return n > 9 && __builtin_memcmp(f + n - 9, "/invoke.h", 9) == 0;
   }
-  // The library's own headers, in the folder of this one, call what users give them.
+  // The library's own headers, in the folder of this one, which call user functions.
   static constexpr bool is_header(const char* f) {
     const char* const mine = __builtin_FILE();
     const auto folder = __builtin_strlen(mine) - 7;  // where.h
@@ -35,27 +35,27 @@ class Where {
 
 namespace detail {
 
-/// What this thread runs.
+/// What this thread is running.
 struct CallSite {
   Where line;                      ///< of the call of a public function
-  const char* function = nullptr;  ///< its name; null: none runs, or it has no name
-  Where around;                    ///< of the call that runs a function of the user, outside of that
-  /// The innermost line that is known.
+  const char* function = nullptr;  ///< its name; null: none is running, or it has no name
+  Where around;                    ///< of the enclosing call that runs a user function
+  /// The innermost known line.
   Where place() const { return line.line ? line : around; }
 };
 extern SHARDARRAY_API constinit thread_local CallSite call_site;
-/// Its place. Weak: plug-ins link nothing of the library, and what they throw gets its place from their caller.
+/// Its location. Weak: plug-ins do not link the library, and their exceptions get their location from the caller.
 [[gnu::weak]] SHARDARRAY_API Where place_of_call();
 
-/// The line that something was recorded for, and the public function that was called there.
+/// The line that something was recorded for, and the public function called there.
 struct RecordedLine : Where {
   RecordedLine() = default;
   RecordedLine(Where w, const char* f = nullptr) : Where(w), function(f) {}
-  /// The function in messages; null: it has no name.
+  /// The function named in messages; null: it has no name.
   const char* function = nullptr;
 };
 
-/// The text with its place behind it: ` (file:line)`.
+/// The text followed by its location: ` (file:line)`.
 inline std::string with_place(std::string text, Where w) {
   if (w.line) text.append(" (").append(w.file).append(":").append(std::to_string(w.line)).append(")");
   return text;
@@ -72,13 +72,13 @@ class ScopedSite {
  private:
   CallSite before_;
 };
-/// Something is done for the recorded line `w` (unknown: for the line that runs), and fails there.
+/// Work on behalf of the recorded line `w` (unknown: the running line), where its errors are reported.
 class RecordedSite : ScopedSite {
  public:
   explicit RecordedSite(Where w)
       : ScopedSite({w.line ? w : call_site.line, call_site.function, call_site.around}) {}
 };
-/// A function of the user runs, whose calls have lines of their own.
+/// A user function is running, whose calls have their own lines.
 class UserSite : ScopedSite {
  public:
   explicit UserSite(Where around = call_site.place()) : ScopedSite({{}, nullptr, around}) {}
@@ -86,12 +86,12 @@ class UserSite : ScopedSite {
 
 }  // namespace detail
 
-/// The first line of every public function: errors that are thrown while it lives end with its line, and ops recorded meanwhile
-/// carry it, so that explain() shows the user's line; errors about sizes and numbers name `function`. The outermost one wins. Where nobody
-/// wrote the call, as that of a layer that vmap calls, it is the line of what calls.
+/// First statement of every public function: errors thrown while it lives end with its line, and ops recorded meanwhile carry it, so that
+/// explain() shows the user's line; errors about sizes and numbers name `function`. The outermost one wins. For a call without a user
+/// line, such as that of a layer by vmap, it is the enclosing call's.
 class Site {
  public:
-  /// `function` outlives the object; null: an outer or inner one has the name.
+  /// `function` must outlive the object; null: an outer or inner one provides the name.
   explicit Site(Where w, const char* function = nullptr)
       : mine_(!detail::call_site.line.line), names_(function && !detail::call_site.function) {
     if (mine_) detail::call_site.line = w.line ? w : detail::call_site.around;

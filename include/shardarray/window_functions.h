@@ -1,13 +1,13 @@
-// Window functions of signals: numpy's names. [n], floating (float32 unless said), computed in float64 and rounded once; of 1 element
-// it is 1. All throw ShapeError for n < 0, DTypeError for a dtype that is not floating.
+// Window functions for signals: NumPy's names. [n], floating (float32 by default), computed in float64 and rounded once; a single element
+// is 1. All throw ShapeError for n < 0, DTypeError for a dtype that is not floating.
 #pragma once
 #include "shardarray/ops.h"
 
 namespace shardarray {
 
-/// A triangle from 0 to 1 to 0.
+/// The triangular window: from 0 to 1 to 0.
 [[nodiscard]] SHARDARRAY_API Array bartlett(std::int64_t n, DType dtype = float32, Where w = Where::here());
-/// 0.5 - 0.5 cos, 0.54 - 0.46 cos and 0.42 - 0.5 cos + 0.08 cos of twice the angle 2 pi k / (n - 1).
+/// 0.5 - 0.5 cos a, 0.54 - 0.46 cos a and 0.42 - 0.5 cos a + 0.08 cos 2a with a = 2 pi k / (n - 1).
 [[nodiscard]] SHARDARRAY_API Array hanning(std::int64_t n, DType dtype = float32, Where w = Where::here());
 [[nodiscard]] SHARDARRAY_API Array hamming(std::int64_t n, DType dtype = float32, Where w = Where::here());
 [[nodiscard]] SHARDARRAY_API Array blackman(std::int64_t n, DType dtype = float32, Where w = Where::here());
