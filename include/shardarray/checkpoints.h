@@ -118,8 +118,8 @@ template <class T>
 /// Returns `like` with the arrays, numbers, bools, enums and strings of a checkpoint. As for shardarray::load(), `like` determines what
 /// must be there, and every array keeps its shape, dtype and sharding: however the checkpoint was sharded, it is placed as in `like` or
 /// the options. Arrays without values (eval_shape()) are allowed, so no model has to be created first; without a sharding they are placed
-/// uncommitted on the default device. A process reads what its own devices hold, in whole blocks of 256 KiB, and the gaps between its
-/// parts where these are less than 4 KiB:
+/// uncommitted on the default device. A process reads what its own devices hold, in whole blocks of 256 KiB, and, where its contiguous
+/// parts are shorter than 4 KiB, also the gaps between them:
 ///
 ///     const auto like = eval_shape(init, key);
 ///     model = checkpoints::restore("run", like, {.sharding = NamedSharding(mesh, P("x"))});

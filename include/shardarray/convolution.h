@@ -56,12 +56,12 @@ struct ConvOptions {
   std::int64_t feature_group_count = 1;
   std::int64_t batch_group_count = 1;  ///< the same for the batch dimension
 };
-/// lhs [n, c, spatial..] by rhs [o, c / groups, window..] -> [n, o, windows..]: out[n, o, i..] = sum over c and k.. of lhs[n, c, i stride
-/// + k dilation..] rhs[o, c, k..]; zeros around the array and between its elements are multiplied too. Any number of spatial dimensions.
-/// Operands are promoted; 16-bit floats are accumulated in float32, integers wrap, complex numbers take four real products. If no window
-/// fits, the result is empty. Images, channels, groups and spatial dimensions may be sharded: neighbours exchange only the edges that
-/// windows reach into. Throws ShapeError for ranks, sizes, groups, strides and widths that do not fit, DTypeError for bools, Error for
-/// invalid dimension numbers and padding rules. Source: jax.lax.conv_general_dilated.
+/// lhs [n, c, spatial..] by rhs [o, c / groups, window..] -> [n, o, windows..]: out[n, o, i..] = sum over c and k.. of lhs[n, c, i
+/// stride + k dilation..] rhs[o, c, k..]; zeros around the array and between its elements are multiplied too. Any number of spatial
+/// dimensions. Operands are promoted; 16-bit floats are accumulated in float32, integers wrap, complex numbers take four real products.
+/// If no window fits, the result is empty. Images, channels, groups and spatial dimensions may be sharded: neighbours exchange only the
+/// edges that windows reach into. Throws ShapeError for ranks, sizes, groups, strides and widths that do not fit, DTypeError for bools,
+/// Error for invalid dimension numbers and padding rules. Source: jax.lax.conv_general_dilated.
 inline constexpr struct SHARDARRAY_API conv_general_dilated_fn {
   [[nodiscard]] Array operator()(const Array& lhs, const Array& rhs, const ConvOptions& o = {},
                                  Where w = Where::here()) const;

@@ -1,8 +1,8 @@
 // Looking into running functions: prints, callbacks, shardings. Outside of traces they act immediately; inside jit after each run, in
 // program order, on the caller's thread; inside pmap and shard_map once per device, in device order; inside vmap once per row. They
 // survive grad; vmap, jit and pmap neither duplicate nor drop them. Inside a step of scan they throw TraceError. Arrays shown are
-// evaluated. With several processes, each with devices of the shown array calls: with all of it, gathered, or in a map for its own
-// devices. All throw Error for an absent array and an empty function.
+// evaluated. With several processes, each process that has devices of the array acts: on all of it, gathered, or, inside a map, for its
+// own devices. All throw Error for an absent array and an empty function.
 #pragma once
 #include <functional>
 #include <optional>

@@ -57,7 +57,7 @@ struct SHARDARRAY_API DeviceGrid {
 SHARDARRAY_API void set_cpu_device_count(int n, Where w = Where::here());
 
 /// While it lives, new uncommitted arrays of this thread are placed on `d`: those from host data, and those computed only from numbers or
-/// from uncommitted arrays on several devices. What counts is where the line stands, not where its value is read. Literals follow the
+/// from uncommitted arrays on several devices. It applies when an array is recorded, not when its value is read. Literals follow the
 /// arrays they are combined with. A traced function uses its caller's default device. Default: the first device of the default platform.
 /// Guards nest. Throws DeviceError for a device that does not exist.
 class SHARDARRAY_API default_device {

@@ -23,7 +23,7 @@ class SHARDARRAY_API Error : public std::runtime_error {
       : Error(text, detail::place_of_call != nullptr ? detail::place_of_call() : Where()) {}
   /// The location at the end of the message; line 0: unknown, as in a thread that runs no user call.
   [[nodiscard]] Where where() const noexcept { return where_; }
-  /// The message without its place.
+  /// The message without its location.
   [[nodiscard]] std::string text() const {
     const std::string all = what();
     return all.substr(0, all.size() - detail::with_place("", where_).size());
@@ -94,7 +94,7 @@ class SHARDARRAY_API PlanError : public Error {
  public:
   using Error::Error;
 };
-/// A transfer between devices or processes that failed.
+/// A failed transfer between devices or processes.
 class SHARDARRAY_API TransportError : public Error {
  public:
   using Error::Error;

@@ -143,7 +143,7 @@ template <class T, class S> T put_tree(T tree, const S& to, PutLeaf leaf, const 
   return tree;
 }
 
-/// What eval() does.
+/// Implements eval().
 struct eval_fn {
   template <class... T> static void call(Where w, const T&... trees) {
     const Site site(w);

@@ -11,12 +11,11 @@ namespace shardarray {
 ///     flush_denormals on(true);
 ///     std::tie(model, state, loss) = step(std::move(model), std::move(state), batch);
 ///
-/// What counts is where a line stands, as for `reproducible`: operations recorded while it lives have the mode, on every worker, and
-/// derivatives that of the lines they derive from. A program may mix both kinds, which are not fused with each other. Zeros keep their
-/// sign. Operations that only move or select values (copies, gathers, minima, casts of 16-bit floats) may keep denormals, differently in
-/// generated code and the interpreter. The thread's own floating-point mode is not changed elsewhere. CUDA devices ignore it: they keep
-/// denormals, at no cost. Guards nest; a jitted function is traced once per mode of its callers. SHARDARRAY_FLUSH_DENORMALS=1 makes it
-/// the process default.
+/// Like `reproducible`, it applies to operations recorded while it lives, on every worker; derivatives have the mode of the lines they
+/// derive from. A program may mix both kinds, which are not fused with each other. Zeros keep their sign. Operations that only move or
+/// select values (copies, gathers, minima, casts of 16-bit floats) may keep denormals, differently in generated code and the interpreter.
+/// The thread's own floating-point mode is not changed elsewhere. CUDA devices ignore it: they keep denormals, at no cost. Guards nest; a
+/// jitted function is traced once per mode of its callers. SHARDARRAY_FLUSH_DENORMALS=1 makes it the process default.
 class SHARDARRAY_API flush_denormals : detail::ModeGuard {
  public:
   /// true: as above; false: IEEE.

@@ -57,7 +57,7 @@ template <class R> inline constexpr bool returns_aux = false;
 template <class X> inline constexpr bool returns_aux<std::pair<Array, X>> = true;
 template <class X> inline constexpr bool returns_aux<std::tuple<Array, X>> = true;
 
-/// The arguments as lift() gives them on.
+/// The arguments as passed on by lift().
 template <class F, class... A> consteval bool are_lifted() {
   if constexpr ((std::is_floating_point_v<A> || ...)) return std::invocable<const F&, const lifted_t<A>&...>;
   else return false;  // without asking F
@@ -65,7 +65,7 @@ template <class F, class... A> consteval bool are_lifted() {
 template <class F, class... A>
 using lifted_arguments =
     std::conditional_t<are_lifted<F, A...>(), std::tuple<lifted_t<A>...>, std::tuple<A...>>;
-/// then(args), in which floating-point numbers are arrays if the function takes arrays there: `grad(f)(2.0)`.
+/// Returns then(args), with floating-point numbers turned into arrays if the function takes arrays there: `grad(f)(2.0)`.
 template <class F, class... A, class Then> auto lift(const std::tuple<A...>& args, const Then& then) {
   return then(lifted_arguments<F, A...>(args));
 }
@@ -123,10 +123,10 @@ template <class F, class... A, bool aux_allowed> struct LossVerdict<F, std::tupl
   using Complaint = Loss<R, aux_allowed>;
 };
 
-/// The arguments of a function under new names, while they are derived by.
+/// The arguments of a function, renamed, while it is differentiated with respect to them.
 template <class... A> class Variables {
  public:
-  /// Only arguments at `chosen` become variables, of the public `function`.
+  /// Makes variables only of the arguments at `chosen`; `function` is the public function that does so.
   Variables(std::tuple<A...> args, std::span<const int> chosen, const char* function)
       : args_(std::move(args)), open_(primals(args_, chosen), function) {
     std::size_t i = 0;
@@ -138,7 +138,7 @@ template <class... A> class Variables {
   }
   const std::tuple<A...>& args() const { return args_; }
   const core::Differentiation& open() const { return open_; }
-  /// Trees like the arguments, with one array for each of their places.
+  /// Trees like the arguments, with these arrays in all slots.
   std::tuple<A...> trees(std::span<const Array> arrays) const {
     std::tuple<A...> r = args_;
     std::size_t i = 0;
@@ -163,7 +163,7 @@ template <class... A> class Variables {
   core::Differentiation open_;
 };
 
-/// (what the function returned, the gradients of the arguments at `argnums`, of the types of those at Slot).
+/// Returns (the result of f, the gradients of the arguments at `argnums`, whose types are those at Slot).
 template <std::size_t... Slot, class F, class... A>
 auto differentiate(std::index_sequence<Slot...>, std::span<const int> argnums, const char* function,
                    const F& f, std::tuple<A...> args) {
@@ -188,7 +188,7 @@ auto differentiate(std::index_sequence<Slot...>, std::span<const int> argnums, c
   return std::pair(std::move(value), std::move(grads));
 }
 
-/// What a call of a Gradient that was refused would have given, as far as it is known.
+/// The result type of a rejected call of a Gradient, as far as it is known.
 template <bool WithValue, bool AuxAllowed, class Args, std::size_t... Slot> consteval auto gradient_type() {
   if constexpr (AuxAllowed || !((Slot < std::tuple_size_v<Args>)&&...)) return std::type_identity<Failed>();
   else {
@@ -199,7 +199,7 @@ template <bool WithValue, bool AuxAllowed, class Args, std::size_t... Slot> cons
 template <bool WithValue, bool AuxAllowed, class Args, std::size_t... Slot>
 using refused_gradient = typename decltype(gradient_type<WithValue, AuxAllowed, Args, Slot...>())::type;
 
-/// What grad() and value_and_grad() return. Slot: the static positions, or 0, 1, ... where options name them.
+/// The result of grad() and value_and_grad(). Slot: the static positions, or 0, 1, ... if options give them.
 template <class F, bool WithValue, bool AuxAllowed, std::size_t... Slot>
 class Gradient : public PlacedCall<Gradient<F, WithValue, AuxAllowed, Slot...>> {
  public:
@@ -330,7 +330,7 @@ template <class F, class List> struct LiftedList;
 template <class F, class... A> struct LiftedList<F, std::tuple<A...>> {
   using type = lifted_arguments<F, A...>;
 };
-/// The arguments that `primals` stand for, as lift() gives them on.
+/// The arguments that `primals` stands for, as passed on by lift().
 template <class F, class P>
 using lifted_list = typename LiftedList<F, decltype(argument_list(std::declval<const P&>()))>::type;
 /// Whether both trees have one type, which F can be called with.
@@ -366,7 +366,7 @@ template <class R, class... A> class Pullback {
   std::shared_ptr<const R> value_;
 };
 
-/// What vjp() does.
+/// Implements vjp().
 struct vjp_fn {
   template <class F, class... A> static auto call(Where w, const F& f, const A&... primals) {
     const UserSite user(w);

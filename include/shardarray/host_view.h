@@ -50,7 +50,7 @@ template <Element T, std::size_t Rank> class HostView {
 
   /// An empty view: all extents are 0.
   HostView() = default;
-  /// What host_view() makes.
+  /// Used by host_view().
   HostView(const T* data, std::array<std::int64_t, Rank> extents, std::array<std::int64_t, Rank> strides,
            std::shared_ptr<const void> keeper)
       : data_(data), extents_(extents), strides_(strides), keeper_(std::move(keeper)) {}

@@ -106,9 +106,9 @@ inline constexpr struct SHARDARRAY_API clamp_fn {
 } clamp{};
 
 // ---------------------------------------------------------------- floating functions
-/// Elementary functions, angles in radians. Outside their domain they give NaN (log(-1), arcsin(2)), at poles an infinity (log(0) =
-/// -inf); special values are C's. Errors are at most 4 ulp in float32 and 5 in float64, except for erf_inv. expm1 is exp(x) - 1 and log1p
-/// log(1 + x), accurate near 0. Also called asin, acos, atan and atan2. For complex numbers see complex.h.
+/// Elementary functions, angles in radians. Outside their domain they give NaN (log(-1), arcsin(2)), at poles an infinity
+/// (log(0) = -inf); special values are C's. Errors are at most 4 ulp in float32 and 5 in float64, except for erf_inv. expm1 is exp(x) - 1
+/// and log1p log(1 + x), accurate near 0. Also called asin, acos, atan and atan2. For complex numbers see complex.h.
 [[nodiscard]] SHARDARRAY_API Array exp(const Operand& x);
 [[nodiscard]] SHARDARRAY_API Array expm1(const Operand& x);
 [[nodiscard]] SHARDARRAY_API Array log(const Operand& x);

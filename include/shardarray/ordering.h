@@ -55,8 +55,8 @@ inline constexpr struct SHARDARRAY_API digitize_fn {
 
 // ---------------------------------------------------------------- counting
 /// [length]: how often each number 0 .. length - 1 occurs in x, or the sum of its weights, which have the shape of x, in their dtype
-/// (bool in int32). Negative numbers count as 0, larger ones are ignored, as in JAX. Throws DTypeError for floats, and for more than 2^31
-/// - 1 elements without weights, ShapeError for a negative length and for weights of another shape.
+/// (bool in int32). Negative numbers count as 0, larger ones are ignored, as in JAX. Throws DTypeError for floats, and for more than
+/// 2^31 - 1 elements without weights, ShapeError for a negative length and for weights of another shape.
 inline constexpr struct SHARDARRAY_API bincount_fn {
   [[nodiscard]] Array operator()(const Array& x, std::int64_t length, Where w = Where::here()) const;
   [[nodiscard]] Array operator()(const Array& x, const Array& weights, std::int64_t length,

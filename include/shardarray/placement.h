@@ -83,7 +83,7 @@ class SHARDARRAY_API NestedList {
   bool is_list_ = false, is_unsigned_ = false;
   DType kind_ = DType::float32;  ///< of the number: bool, int32, float32 or complex64
   double real_ = 0, imag_ = 0;
-  std::uint64_t bits_ = 0;  ///< of a whole number
+  std::uint64_t bits_ = 0;  ///< of an integer
   std::vector<NestedList> entries_;
 };
 

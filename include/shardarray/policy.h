@@ -11,9 +11,8 @@ enum class Policy : std::uint8_t;  // not part of the public interface
 
 namespace policy {
 
-/// Base of strict, follow and auto_: sets the policy for this thread's lines while it lives. What counts is where a line stands, not
-/// where its value is read (a lazy value that may not be moved throws when read). Guards nest; a jitted function is traced once per
-/// policy of its callers.
+/// Base of strict, follow and auto_: sets the policy for operations that this thread records while it lives, whenever their values are
+/// read (a lazy value that may not be moved throws when read). Guards nest; a jitted function is traced once per policy of its callers.
 class SHARDARRAY_API Guard {
  public:
   Guard(const Guard&) = delete;

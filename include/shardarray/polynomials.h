@@ -44,8 +44,8 @@ struct PolyfitOptions {
   std::optional<double> rcond = std::nullopt;
   Array w = {};  ///< [m]: the weight of each deviation; absent: 1
 };
-/// The least-squares polynomial of this degree through y at the positions x [m], floating: y [m] -> [degree + 1], y [m, k] -> [degree +
-/// 1, k]. By linalg::lstsq, so on CPU devices. Throws ShapeError for degree < 0, no samples, other sizes.
+/// The least-squares polynomial of this degree through y at the positions x [m], floating: y [m] -> [degree + 1], y [m, k] ->
+/// [degree + 1, k]. By linalg::lstsq, so on CPU devices. Throws ShapeError for degree < 0, no samples, other sizes.
 inline constexpr struct SHARDARRAY_API polyfit_fn {
   [[nodiscard]] Array operator()(const Array& x, const Array& y, std::int64_t degree,
                                  const PolyfitOptions& o = {}, Where w = Where::here()) const;

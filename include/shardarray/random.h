@@ -16,7 +16,7 @@ namespace shardarray::random {
 namespace detail {
 [[nodiscard]] SHARDARRAY_API Array make_key(std::uint32_t high, std::uint32_t low, Where w);
 
-/// The key argument of a draw: an array; anything else gives a compile-time error that explains.
+/// The key argument of a draw: an array; anything else is a compile-time error with an explanation.
 class Key {
  public:
   Key(const Array& key) : key_(&key) {}

@@ -11,9 +11,9 @@ namespace shardarray {
 ///     reproducible on(true);
 ///     std::tie(model, state, loss) = step(std::move(model), std::move(state), batch);
 ///
-/// What counts is where a line stands, not where its value is read: operations recorded while it lives keep the mode, whoever reads the
-/// value, when and on which thread; operations recorded before do not get it. A program may mix both kinds. Guards nest. A jitted
-/// function is traced once per mode of its callers; guards inside it apply to its own lines.
+/// It applies when operations are recorded, not when values are read: operations recorded while it lives keep the mode, whoever reads the
+/// value, when and on which thread; those recorded before do not get it. A program may mix both kinds. Guards nest. A jitted function is
+/// traced once per mode of its callers; guards inside it apply to its own lines.
 ///
 /// Summed dimensions are split into 8 blocks (2 or 4 for short ones) that no device splits further; neighbouring blocks are then added in
 /// pairs. On more than 8 devices, or a number that is not a power of two, values are gathered first. Matrix products use the library's

@@ -156,12 +156,12 @@ template <class... S> [[nodiscard]] UnreducedAxes unreduced(S&&... names) {
 ///
 /// `P("x", unreduced("y"))`: the value is the sum, not computed yet, of the tiles that the devices along "y" hold, each being one term.
 /// The value itself is that sum: reading adds it up, and every operation sees the sum. Operations linear in it (addition of another such
-/// value, products with a replicated value, sums, moving or selecting elements) work on the terms without communication: the gradients of
+/// value, products with a reduced value, sums, moving or selecting elements) work on the terms without communication: the gradients of
 /// several batches are added with a single all-reduce at the end. Products then round each term, and infinities meet each term: inf times
-/// terms that cancel is NaN. A replicated value becomes unreduced without communication: one device keeps it, the others hold zeros. A
-/// value is unreduced only where that is requested (filter_shard, device_put), directly or as the sharding of another value (zeros_like);
-/// other results are reduced. Under `reproducible`, sums are completed before each operation. Over several processes, reading such a
-/// value is collective: all of them must do it. Not available for bool, float16 and bfloat16.
+/// terms that cancel is NaN. A reduced value becomes unreduced without communication: one device keeps it, the others hold zeros. A value
+/// is unreduced only where that is requested (filter_shard, device_put), directly or as the sharding of another value (zeros_like); other
+/// results are reduced. Under `reproducible`, sums are completed before each operation. Over several processes, reading such a value is
+/// collective: all of them must do it. Not available for bool, float16 and bfloat16.
 class SHARDARRAY_API PartitionSpec {
   template <class E>
   static constexpr bool is_unreduced = std::is_same_v<std::remove_cvref_t<E>, UnreducedAxes>;

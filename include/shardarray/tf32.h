@@ -11,9 +11,9 @@ namespace shardarray {
 ///     tf32 on(true);
 ///     std::tie(model, state, loss) = step(std::move(model), std::move(state), batch);
 ///
-/// What counts is where a line stands, as for `reproducible`, which takes precedence; derivatives have the mode of the lines they derive
-/// from. Not used on the CPU, nor for products too small for cuBLASLt. Guards nest; a jitted function is traced once per mode of its
-/// callers.
+/// Like `reproducible`, which takes precedence, it applies to operations recorded while it lives; derivatives have the mode of the lines
+/// they derive from. Not used on the CPU, nor for products too small for cuBLASLt. Guards nest; a jitted function is traced once per mode
+/// of its callers.
 class SHARDARRAY_API tf32 : detail::ModeGuard {
  public:
   /// true: as above; false: IEEE float32.

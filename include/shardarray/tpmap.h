@@ -206,10 +206,10 @@ namespace core {
 SHARDARRAY_API void assert_replica_integrity(std::span<const Array> leaves,
                                              std::span<const std::string> paths, const IntegrityOptions& o);
 }  // namespace core
-/// Checks that replicas agree: compares, for every shard of every leaf, the memory of all devices that hold it. Floating x agree if |x -
-/// x0| <= atol + rtol |x0|, x0 being the first holder's; NaN agrees with NaN; all other dtypes must be equal. Slow: everything is read. A
-/// collective call for several processes: replicas of all processes are compared, in each of them, which takes memory for everything that
-/// all devices hold of a leaf. Arrays on a process' own devices only are not replicas of those of other processes.
+/// Checks that replicas agree: compares, for every shard of every leaf, the memory of all devices that hold it. Floating x agree if
+/// |x - x0| <= atol + rtol |x0|, x0 being the first holder's; NaN agrees with NaN; all other dtypes must be equal. Slow: everything is
+/// read. A collective call for several processes: replicas of all processes are compared, in each of them, which takes memory for
+/// everything that all devices hold of a leaf. Arrays on a process' own devices only are not replicas of those of other processes.
 ///
 /// Throws ShardingError with leaf, replica, device, index and both values on disagreement, in all processes; ShapeError for a leaf
 /// without the device axis announced by the options.

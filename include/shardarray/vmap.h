@@ -96,7 +96,7 @@ template <class R, class... A>
       args...);
 }
 
-/// What vmap() returns.
+/// The result of vmap().
 template <class F> struct MappedOverRows : PlacedCall<MappedOverRows<F>> {
   MappedOverRows(F function, VmapOptions o) : f(std::move(function)), options(std::move(o)) {}
   template <class... A> using Verdict = AllGood<TreeVerdict<A>..., FunctionVerdict<F, A...>>;

@@ -53,7 +53,7 @@ struct SHARDARRAY_API KeyValueCache {
   Array key;     ///< [max_length, groups, size]
   Array value;   ///< [max_length, groups, size]
   Array length;  ///< int32: number of filled positions
-  /// Zeros. Throws ShapeError for negative sizes, DTypeError for a dtype that is not floating.
+  /// An empty cache of zeros. Throws ShapeError for negative sizes, DTypeError for a dtype that is not floating.
   [[nodiscard]] static KeyValueCache init(std::int64_t max_length, std::int64_t groups, std::int64_t qk_size,
                                           std::int64_t vo_size, DType dtype = float32,
                                           Where w = Where::here());

@@ -114,13 +114,13 @@ struct SHARDARRAY_API SgdrSchedule {
                                                         std::int64_t transition_begin = 0) {
   return {init_value, end_value, 1, transition_steps, transition_begin};
 }
-/// init_value * ((1 - alpha) * (0.5 * (1 + cos(pi * step / decay_steps)))^exponent + alpha): decays from init_value to alpha *
-/// init_value, and stays there. Throws ShapeError for decay_steps < 1. Source: I. Loshchilov, F. Hutter, 2017.
+/// init_value * ((1 - alpha) * (0.5 * (1 + cos(pi * step / decay_steps)))^exponent + alpha): decays from init_value to
+/// alpha * init_value, and stays there. Throws ShapeError for decay_steps < 1. Source: I. Loshchilov, F. Hutter, 2017.
 [[nodiscard]] SHARDARRAY_API CosineDecaySchedule cosine_decay_schedule(double init_value,
                                                                        std::int64_t decay_steps,
                                                                        double alpha = 0, double exponent = 1,
                                                                        Where w = Where::here());
-/// init_value * decay_rate^(step / transition_steps). Always init_value for no steps and for a rate of 0.
+/// init_value * decay_rate^(step / transition_steps). Always init_value if transition_steps is 0 or less, or the rate is 0.
 [[nodiscard]] inline ExponentialDecay exponential_decay(double init_value, std::int64_t transition_steps,
                                                         double decay_rate,
                                                         const ExponentialDecayOptions& o = {}) {
