@@ -49,7 +49,7 @@ inline constexpr struct SHARDARRAY_API glu_fn {
 } glu{};
 /// Options of standardize: `standardize(x, {.where = mask})`.
 struct StandardizeOptions {
-  AxisSet axis = -1;      ///< the axes to normalize over
+  AxisSet axis = -1;      ///< the axes to normalise over
   MaskOption where = {};  ///< bools as in ReduceOptions: elements used for mean and variance
   double epsilon = 1e-5;
 };

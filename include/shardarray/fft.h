@@ -12,7 +12,7 @@
 
 namespace shardarray::fft {
 
-/// The normalization: the inverse is divided by n; both by sqrt(n); or the forward transform by n.
+/// The normalisation: the inverse is divided by n; both by sqrt(n); or the forward transform by n.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
 enum class Norm : std::uint8_t { backward, ortho, forward };

@@ -10,7 +10,7 @@ namespace shardarray {
 /// kernel, or Lanczos kernels of 3 and 5 elements on each side.
 enum class ResizeMethod : std::uint8_t { nearest, linear, cubic, lanczos3, lanczos5 };
 
-/// Resizes x to the given sizes of all dimensions. Elements are centred at half-integers, and weights at the border are renormalized.
+/// Resizes x to the given sizes of all dimensions. Elements are centred at half-integers, and weights at the border are renormalised.
 /// Along shrinking dimensions kernels are widened accordingly unless `antialias` is false (nearest: never). Floating, except nearest,
 /// which keeps the dtype; 16-bit floats are computed in float32; complex numbers are resized by parts. Takes a matrix product per
 /// dimension that changes, with new size by old size weights. Throws ShapeError for another number of sizes, negative ones, and if

@@ -234,7 +234,7 @@ template <class F, class P, class T = P>
   (std::make_index_sequence<std::tuple_size_v<P>>{});
   else return jvp([&](const auto& arg) { return grad(f).call(w, arg); }, x, v, w).second; }
 
-/// `linearize(f, primals...)` returns (f(primals...), its linearization), a function that maps one tangent per argument to those of the
+/// `linearize(f, primals...)` returns (f(primals...), its linearisation), a function that maps one tangent per argument to those of the
 /// result. f runs once, however often that is called. Throws as jvp. Source: jax.linearize.
 inline constexpr detail::PlacedFunction<detail::linearize_fn> linearize{};
 

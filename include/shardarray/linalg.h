@@ -1,4 +1,4 @@
-// Matrix factorizations and solvers, with the names and definitions of `jnp.linalg` and `jax.scipy.linalg`: the last two dimensions are a
+// Matrix factorisations and solvers, with the names and definitions of `jnp.linalg` and `jax.scipy.linalg`: the last two dimensions are a
 // matrix, leading ones a batch of any shape. A sharded batch stays in place, every device handling its own matrices; a sharded matrix is
 // gathered. Integers and bool become floating as in JAX; 16-bit floats are computed in float32 and rounded once. All functions accept
 // complex matrices: ^H is the conjugate transpose, ^T for real ones; eigenvalues, singular values, norms and logarithms are real;
@@ -29,7 +29,7 @@ using shardarray::trace;
 using shardarray::vecdot;
 using shardarray::vector_norm;
 
-// ---------------------------------------------------------------- factorizations
+// ---------------------------------------------------------------- factorisations
 /// Options of cholesky: `cholesky(a, {.upper = true})`.
 struct CholeskyOptions {
   bool upper = false;            ///< U with A = U^H U instead of L
@@ -48,7 +48,7 @@ struct LuResult {
   Array pivots;       ///< int32 [.., min(m, n)]: row i was exchanged with row pivots[i], in sequence
   Array permutation;  ///< int32 [.., m]: A[permutation] = L U
 };
-/// The LU factorization of [.., m, n] with row exchanges, packed as in `jax.lax.linalg.lu`. Not differentiable if U is singular. Throws
+/// The LU factorisation of [.., m, n] with row exchanges, packed as in `jax.lax.linalg.lu`. Not differentiable if U is singular. Throws
 /// ShapeError for fewer than two dimensions.
 inline constexpr struct SHARDARRAY_API lu_fn {
   [[nodiscard]] LuResult operator()(const Array& a, Where w = Where::here()) const;
@@ -114,8 +114,8 @@ inline constexpr struct SHARDARRAY_API svdvals_fn {
 } svdvals{};
 
 // ---------------------------------------------------------------- linear systems
-/// Solves A X = B by an LU factorization: [.., n, n] and [n] -> [.., n], or [.., n, n] and [.., n, k] -> [.., n, k], batches broadcast.
-/// Infinite or NaN if A is singular. Derivatives reuse the factorization. Throws ShapeError for matrices that are not square and for
+/// Solves A X = B by an LU factorisation: [.., n, n] and [n] -> [.., n], or [.., n, n] and [.., n, k] -> [.., n, k], batches broadcast.
+/// Infinite or NaN if A is singular. Derivatives reuse the factorisation. Throws ShapeError for matrices that are not square and for
 /// other numbers of rows.
 inline constexpr struct SHARDARRAY_API solve_fn {
   [[nodiscard]] Array operator()(const Array& a, const Array& b, Where w = Where::here()) const;

@@ -400,7 +400,7 @@ inline constexpr struct SHARDARRAY_API zeros_fn {
     return (*this)(Shape{to_int64(n)}, dtype, w);
   }
 } zeros{};
-/// Same as zeros: there is no uninitialized memory.
+/// Same as zeros: there is no uninitialised memory.
 inline constexpr zeros_fn empty{};
 inline constexpr struct SHARDARRAY_API ones_fn {
   [[nodiscard]] Array operator()(const Shape& shape, DType dtype = float32, Where w = Where::here()) const;

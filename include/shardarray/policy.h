@@ -26,7 +26,7 @@ class SHARDARRAY_API Guard {
   Policy previous_;
 };
 
-/// The default: minimizes the bytes moved, including neighbours' elements, then work; on GPUs, among plans that fit into device memory,
+/// The default: minimises the bytes moved, including neighbours' elements, then work; on GPUs, among plans that fit into device memory,
 /// if any does. If an operation has more than 4,096 strategies, whole axes are considered first, then parts of them, and not all
 /// combinations are compared: explain() says so beside the value.
 ///

@@ -146,7 +146,7 @@ struct ChoiceOptions {
   bool replace =
       true;  ///< an element may be drawn repeatedly; else drawing more than there are throws ShapeError
   Array p =
-      {};  ///< [n] probabilities, floating, normalized to sum 1; absent: uniform. The work grows with n * n
+      {};  ///< [n] probabilities, floating, normalised to sum 1; absent: uniform. The work grows with n * n
   std::int64_t axis = 0;  ///< of the array to draw from
 };
 /// Draws from 0..n-1, int32. Throws ShapeError for draws from nothing, more draws than elements without replacement, and p of another

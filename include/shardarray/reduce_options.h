@@ -80,7 +80,7 @@ struct SpreadAlongOptions {
 };
 /// Options of softmax and log_softmax: `softmax(x, {.where = mask})`.
 struct SoftmaxOptions {
-  AxisSet axis = -1;      ///< the axes to normalize over
+  AxisSet axis = -1;      ///< the axes to normalise over
   MaskOption where = {};  ///< bools as in ReduceOptions: the others have probability 0
 };
 /// Options of running reductions: `cumsum(x, {.axis = 1, .reverse = true})`.

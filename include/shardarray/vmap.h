@@ -113,7 +113,7 @@ template <class F> struct MappedOverRows : PlacedCall<MappedOverRows<F>> {
 
 }  // namespace detail
 
-/// Vectorizes `f`, which may be a module: inside, mapped arrays lack the mapped dimension of size n; each result has it at `out_axes`.
+/// Vectorises `f`, which may be a module: inside, mapped arrays lack the mapped dimension of size n; each result has it at `out_axes`.
 /// Arguments and results are trees of the same types as for f; statics are shared by all elements. f is called once, and cannot read
 /// values (TraceError).
 ///

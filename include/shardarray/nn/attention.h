@@ -90,7 +90,7 @@ struct SHARDARRAY_API MultiheadAttention {
   Linear query_proj, key_proj, value_proj, output_proj;
   Dropout dropout = {0, false};
   std::int64_t num_heads = 1;
-  /// Initialized with Equinox's bits. Throws as Linear::init(), and ShapeError for fewer than one head.
+  /// Initialised with Equinox's bits. Throws as Linear::init(), and ShapeError for fewer than one head.
   [[nodiscard]] static MultiheadAttention init(std::int64_t num_heads, std::int64_t query_size,
                                                const Array& key, const MultiheadAttentionOptions& o = {},
                                                Where w = Where::here());

@@ -1,4 +1,4 @@
-// Normalizations. They are computed in float32 (float64 for float64) and rounded once to the dtype of x, which must be floating, else
+// Normalisations. They are computed in float32 (float64 for float64) and rounded once to the dtype of x, which must be floating, else
 // DTypeError. Weights start as ones, biases as zeros.
 #pragma once
 #include <optional>
