@@ -24,9 +24,9 @@ struct SHARDARRAY_API TransferInfo {
   std::int64_t bytes_per_device = 0;  ///< received by the busiest device, counting memories as separate
   /// Received by each device, in the order of Explanation::devices(); empty: all receive bytes_per_device.
   std::vector<std::int64_t> received = {};
-  /// Distance from the minimum: bytes of all transfers that move this value from where it was to where it is needed, divided by what the
-  /// busiest device must receive for that in any case. 1: proved minimal; 0: the minimum is unknown. Whether the value could be needed
-  /// elsewhere is another question: see runner_up.
+  /// Distance from the minimum: bytes that the busiest device receives in all transfers of this value from where it was to where it is
+  /// needed, divided by what it must receive for that in any case. 1: proved minimal; 0: the minimum is unknown. Whether the value could
+  /// be needed elsewhere is another question: see runner_up.
   double gap = 0;
   std::int64_t moved_bytes = 0;  ///< physically copied
   Shape shape;                   ///< of the global value
@@ -171,7 +171,7 @@ struct print_graph_fn {
 
 /// An array of this shape, dtype and sharding without values or memory, for explain(), print_graph() and transfers(): for models too
 /// large for the memory here, and for machines that are elsewhere (machine.h). device_put() and filter_shard() of such arrays return such
-/// arrays; one without a sharding counts as replicated on each device. Reading it or computing with it throws TraceError. Throws
+/// arrays; one without a sharding counts as replicated on all devices. Reading it or computing with it throws TraceError. Throws
 /// ShapeError for an impossible size, ShardingError or DeviceError for a sharding that does not fit. Source: jax.ShapeDtypeStruct.
 [[nodiscard]] SHARDARRAY_API Array shape_dtype_struct(const Shape& shape, DType dtype,
                                                       const Sharding& sharding, Where w = Where::here());
