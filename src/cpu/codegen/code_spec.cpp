@@ -20,6 +20,9 @@ Words LoopNestSpec::key() const {
   put_kernel(*kernel, words);
   for (const Stride s : strides) words.push_back(static_cast<std::uint64_t>(s));
   put_list(fixed, words);
+  put_list(packed, words);
+  words.insert(words.end(), goes_on.begin(), goes_on.end());
+  words.insert(words.end(), adjacent.begin(), adjacent.end());
   return words;
 }
 

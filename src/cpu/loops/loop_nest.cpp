@@ -104,6 +104,7 @@ void LoopNest::collect(const Loop::Item& item) {
       a.strides[d] = in.code == Code::index ? d == static_cast<std::size_t>(in.imm)
                                             : item.args[in.imm].strides[d] * element_step(k, in);
     accesses_.push_back(std::move(a));
+    spec_.adjacent.push_back(in.code == Code::load_at && item.args[in.imm].indirect_stride == 1);
   }
 }
 
@@ -136,20 +137,53 @@ LoopNest::AxisOrder LoopNest::ordered_axes(const Loop::Item& item, int last, int
 void LoopNest::order_axes(LoopMode mode, const Loop::Item& item) {
   const int outer = spec_.kernel->outer;
   AxisOrder best = ordered_axes(item, outer - 1, -1);
+  spec_.mode = mode;
   if (mode == LoopMode::columns) {
     int last = outer - 1;
+    const AxisOrder in_order = best;
     double least = estimate(best, mode);
     for (int d = outer - 2; d >= 0; d--) {
       AxisOrder other = ordered_axes(item, d, -1);
       const double cost = estimate(other, mode);
       if (cost < 0.9 * least) least = cost, last = d, best = std::move(other);
     }
+    if (pack(in_order, least)) return;
     if (const int second = turned_dimension(item, last); second >= 0) best = ordered_axes(item, last, second);
   }
   axes_ = std::move(best.axes);
-  spec_.mode = mode;
   spec_.outer = best.outer;
   spec_.inner = static_cast<std::int32_t>(axes_.size()) - spec_.outer;
+}
+
+/// Whether an access finds neighbours across the axes `from` and those behind it.
+bool LoopNest::goes_on(const std::vector<Axis>& axes, std::size_t from, std::size_t access) const {
+  std::int64_t next = element_step(*spec_.kernel, spec_.kernel->code[accesses_[access].instr]);
+  for (std::size_t x = axes.size(); x-- > from; next *= axes[x].extent)
+    if (axes[x].strides[access] != next) return false;
+  return true;
+}
+
+/// Takes these axes, the last ones packed, where that costs less: rows of a few points leave most lanes of vectors empty.
+bool LoopNest::pack(AxisOrder order, double least) {
+  constexpr std::int64_t short_axis = 16, most_points = 64;
+  const Kernel& k = *spec_.kernel;
+  const auto is_indirect = [](const Instr& in) { return in.code == Code::load_at; };
+  std::vector<Axis>& axes = order.axes;
+  if (!joins_ || has_inner_stage(k) || std::ranges::any_of(k.code, is_indirect) || axes.size() < 2 ||
+      axes.back().extent >= short_axis)
+    return false;
+  std::size_t packed = 0;
+  for (std::int64_t points = 1; packed + 1 < axes.size(); packed++) {
+    points *= axes[axes.size() - 1 - packed].extent;
+    if (points > most_points) break;
+  }
+  if (estimate_packed(axes, packed) >= least) return false;
+  const std::size_t first = axes.size() - 1 - packed;
+  for (std::size_t x = first + 1; x < axes.size(); x++) spec_.packed.push_back(axes[x].extent);
+  for (std::size_t a = 0; a < accesses_.size(); a++) spec_.goes_on.push_back(goes_on(axes, first, a));
+  axes_ = std::move(axes);
+  spec_.outer = order.outer;
+  return true;
 }
 
 void LoopNest::describe_axes() {
@@ -223,6 +257,24 @@ double LoopNest::estimate(const AxisOrder& order, LoopMode mode) const {
   return total;
 }
 
+/// The same where the last axes are packed: lanes are full, but what does not go on is copied element by element.
+double LoopNest::estimate_packed(const std::vector<Axis>& axes, std::size_t packed) const {
+  constexpr double copied = 0.3;
+  const Kernel& k = *spec_.kernel;
+  const std::size_t first = axes.size() - 1 - packed;
+  double points = 1, point = 0;
+  for (const Axis& x : axes) points *= static_cast<double>(x.extent);
+  for (const Instr& in : k.code) point += operation_ns(in);
+  for (std::size_t a = 0; a < accesses_.size(); a++) {
+    const Instr& in = k.code[accesses_[a].instr];
+    const bool once = in.code != Code::store && axes[first].strides[a] == 0;  // the same in all blocks
+    point += 0.02 * static_cast<double>(element_step(k, in)) + (goes_on(axes, first, a) || once ? 0 : copied);
+  }
+  double rows = 1;
+  for (std::size_t x = 0; x < first; x++) rows *= static_cast<double>(axes[x].extent);
+  return 20 + points * point + 50 * rows;
+}
+
 void LoopNest::store_numbers(const Loop::Item& item) {
   const Kernel& k = *spec_.kernel;
   for (const Axis& x : axes_) numbers_.push_back(x.extent);
@@ -243,8 +295,8 @@ void LoopNest::choose_units() {
   const auto extent = [&](int d) { return axes_[static_cast<std::size_t>(d)].extent; };
   bool turns = false;
   for (std::size_t a = 0; a < accesses_.size(); a++) turns = turns || spec_.turns(a);
-  const int vectors = spec_.mode == LoopMode::columns ? spec_.outer - 1 : spec_.outer;
-  const int last = spec_.outer - (turns ? 2 : 1);
+  const int vectors = spec_.mode == LoopMode::columns ? spec_.vector_axis() : spec_.outer;
+  const int last = turns ? spec_.outer - 2 : std::min(vectors, spec_.outer - 1);
   std::int64_t before = 1;
   for (points_ = 0;; points_++) {
     split_ = points_;

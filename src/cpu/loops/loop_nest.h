@@ -28,14 +28,22 @@ struct LoopNestSpec {
                inner = 0;       ///< axes, at least one outer; inner ones where the kernel has inner stages
   std::vector<Stride> strides;  ///< [access][axis]; accesses are the kernel's in order
   static constexpr std::int64_t short_row = 16384;
-  bool short_rows = false;  ///< rows mode: one inner axis of at most that many points
-  bool streams = false;     ///< nobody reads soon what it writes: stores go past the caches
-  bool blocks = false;      ///< float sums or products over more inner points than a block has
+  bool short_rows = false;          ///< rows mode: one inner axis of at most that many points
+  bool streams = false;             ///< nobody reads soon what it writes: stores go past the caches
+  bool blocks = false;              ///< float sums or products over more inner points than a block has
+  std::vector<bool> adjacent = {};  ///< by access: its rows found at run time are elements side by side
+  /// Extents of the last outer axes where these are short: vectors run across them and the axis before, as if all were one. Part of the
+  /// code.
+  std::vector<std::int64_t> packed = {};
+  std::vector<bool> goes_on =
+      {};  ///< by access, where axes are packed: its elements are neighbours across them
   /// Extents and strides as they stand in the numbers, and all points at once: part of the code. Empty: they come at
   /// run time.
   std::vector<std::int64_t> fixed;
 
   int rank() const { return outer + inner; }
+  /// The outer axis along which vectors run in columns mode; the first one of those that they run across.
+  int vector_axis() const { return outer - 1 - static_cast<int>(packed.size()); }
   /// Whether an access is a load whose neighbours lie along the axis before the vectors': it is read in blocks.
   bool turns(std::size_t access) const;
   /// Equal words, equal code; none is the key of another kind of spec.
@@ -54,7 +62,7 @@ inline std::vector<int> accesses_of(const Kernel& k) {
 
 /// Inline: the plug-in calls it.
 inline bool LoopNestSpec::turns(std::size_t access) const {
-  if (mode != LoopMode::columns || outer < 2 || inner > 0) return false;
+  if (mode != LoopMode::columns || outer < 2 || inner > 0 || !packed.empty()) return false;
   const std::size_t axis = access * static_cast<std::size_t>(rank()) + static_cast<std::size_t>(outer) - 1;
   return strides[axis - 1] == Stride::next && strides[axis] == Stride::other &&
          kernel->code[static_cast<std::size_t>(accesses_of(*kernel)[access])].code == Code::load;
@@ -133,6 +141,9 @@ class LoopNest {
   AxisOrder ordered_axes(const Loop::Item& item, int last, int second) const;
   int turned_dimension(const Loop::Item& item, int last) const;
   double estimate(const AxisOrder& order, LoopMode mode) const;
+  bool goes_on(const std::vector<Axis>& axes, std::size_t from, std::size_t access) const;
+  double estimate_packed(const std::vector<Axis>& axes, std::size_t packed) const;
+  bool pack(AxisOrder order, double least);
   void store_numbers(const Loop::Item& item);
   void choose_units();
 

@@ -53,13 +53,21 @@ Indirect LoopNestEmitter::indirect(int v, llvm::Value* row) {
   const int access = values_[static_cast<std::size_t>(v)].access, rank = spec_.rank();
   return {row, access_number(access, rank + LoopNestNumbers::row_stride),
           access_number(access, rank + LoopNestNumbers::lo),
-          access_number(access, rank + LoopNestNumbers::count)};
+          access_number(access, rank + LoopNestNumbers::count),
+          spec_.adjacent[static_cast<std::size_t>(access)]};
 }
 
 /// The elements of access v from i on along the vectors' axis.
 Row LoopNestEmitter::row(int v, llvm::Value* i) {
   const Instr& in = k_.code[static_cast<std::size_t>(v)];
   const int access = values_[static_cast<std::size_t>(v)].access, axis = vector_axis();
+  if (!spec_.packed.empty()) {
+    llvm::Value* const copied = packed_[static_cast<std::size_t>(access)];
+    const DType t = k_.args[in.imm].type;
+    llvm::Value* const from = copied ? copied : at_[static_cast<std::size_t>(access)];
+    return {t, b_.CreateGEP(memory_type(b_.getContext(), t), from, i), Stride::next,
+            i64(static_cast<std::int64_t>(itemsize(t)))};
+  }
   llvm::Value* const bytes = stride_bytes(access, axis);
   llvm::Value* const first =
       b_.CreateGEP(b_.getInt8Ty(), at_[static_cast<std::size_t>(access)], b_.CreateMul(i, bytes));
@@ -77,7 +85,8 @@ void LoopNestEmitter::body(int stage, int repeat, llvm::Value* i, const Lanes& a
     if (in.code == Code::store) {
       const Row to = row(v, i);
       llvm::Value* const x = operand(in.a, stage, i);
-      if (streams() && active.all() && to.stride == Stride::next) memory_.stream(to, x);
+      const bool is_copied = packed_[static_cast<std::size_t>(values_[static_cast<std::size_t>(v)].access)];
+      if (streams() && active.all() && to.stride == Stride::next && !is_copied) memory_.stream(to, x);
       else memory_.store(to, x, active);
     } else if (in.code == Code::reduce) {
       if (rows()) accumulate_rows(v, repeat, operand(in.a, stage, i), active);
@@ -99,7 +108,9 @@ llvm::Value* LoopNestEmitter::emit_vector(int v, llvm::Value* i, const Lanes& ac
   const int stage = x.stage;
   if (x.kept >= 0) return memory_.load_vector(in.type, row_address(x.kept, i));
   if (in.code == Code::index) {
-    llvm::Value* const step = stride_bytes(x.access, vector_axis());
+    if (llvm::Value* const copied = packed_[static_cast<std::size_t>(x.access)])
+      return memory_.load_vector(int64, b_.CreateGEP(b_.getInt64Ty(), copied, i));
+    llvm::Value* const step = spec_.packed.empty() ? stride_bytes(x.access, vector_axis()) : i64(1);
     llvm::Value* const first = b_.CreateAdd(at_[static_cast<std::size_t>(x.access)], b_.CreateMul(i, step));
     const auto splat = [&](llvm::Value* s) { return b_.CreateVectorSplat(static_cast<unsigned>(width_), s); };
     llvm::SmallVector<llvm::Constant*, 32> numbers;

@@ -69,7 +69,8 @@ void LoopNestEmitter::analyse() {
 
 /// Whether v differs along the vectors.
 bool LoopNestEmitter::varies(int v) const {
-  return values_[static_cast<std::size_t>(v)].axes >> vector_axis() & 1;
+  const std::uint64_t across = (std::uint64_t{2} << spec_.packed.size()) - 1;
+  return values_[static_cast<std::size_t>(v)].axes >> vector_axis() & across;
 }
 
 /// Whether v is computed in the innermost body of its stage.
@@ -111,6 +112,7 @@ llvm::Function* LoopNestEmitter::emit(const std::string& name) {
       static_cast<std::size_t>(LoopNestNumbers::access(spec_.rank(), static_cast<int>(accesses_.size()))));
   vector_.resize(k_.code.size());
   turned_.resize(accesses_.size());
+  packed_.resize(accesses_.size());
   std::vector<llvm::Value*> addresses(k_.args.size());
   for (std::size_t a = 0; a < addresses.size(); a++)
     addresses[a] = b_.CreateLoad(p, b_.CreateConstGEP1_64(p, f->getArg(0), a));
@@ -181,6 +183,7 @@ llvm::Value* LoopNestEmitter::bound(int k) {
 /// Loops over the outer axes from `axis` on, but for the one along which vectors run.
 void LoopNestEmitter::outer_loops(int axis) {
   if (turned_loops(axis)) return;
+  if (!spec_.packed.empty() && axis == vector_axis()) return packed_loop();
   llvm::Value *const begin = bound(2 * axis), *const end = bound(2 * axis + 1);
   if (!rows() && axis == vector_axis()) {
     if (tiled()) {

@@ -51,7 +51,7 @@ class LoopNestEmitter {
   /// Of x86 alone: others have no such stores of vectors.
   bool streams() const { return spec_.streams && vector_bytes_ >= 32; }
   bool inner(int stage) const { return k_.stages[static_cast<std::size_t>(stage)].inner; }
-  int vector_axis() const { return rows() ? spec_.rank() - 1 : spec_.outer - 1; }
+  int vector_axis() const { return rows() ? spec_.rank() - 1 : spec_.vector_axis(); }
   Stride stride(int access, int axis) const {
     return spec_.strides[static_cast<std::size_t>(access) * static_cast<std::size_t>(spec_.rank()) +
                          static_cast<std::size_t>(axis)];
@@ -91,6 +91,10 @@ class LoopNestEmitter {
   void turn_in_registers(int v, llvm::Value* from, llvm::Value* to);
   void turned_rows(int axis, llvm::Value* first_row, llvm::Value* end_row, llvm::Value* i,
                    const Lanes& active);
+
+  // Short axes that vectors run across.
+  void packed_loop();
+  void copy_packed(int access, llvm::Value* rows);
 
   // Rows that later stages need again.
   std::vector<int> equal_values() const;
@@ -162,6 +166,8 @@ class LoopNestEmitter {
   std::vector<llvm::AllocaInst*> turned_;  // access -> its block, row by row
   int reading_ = -1,
       prefetching_ = -1;  // the stage that reads rows first, and the one that fetches the next; -1: none
+  std::vector<llvm::AllocaInst*>
+      packed_;  // access -> its elements of a block in order; none: they are in order where they are
   llvm::Value* turned_row_ = nullptr;  // the row of the block that is being worked on
   llvm::Value* flat_ = nullptr;        // columns: the flat inner index of the body being emitted
 };

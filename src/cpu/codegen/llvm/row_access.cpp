@@ -110,19 +110,21 @@ void MemoryAccess::store_vector(DType t, llvm::Value* address, llvm::Value* valu
   b_.CreateAlignedStore(to_memory(t, value), address, align_of(t));
 }
 
-llvm::Value* MemoryAccess::mask(const Lanes& lanes) {
-  llvm::Type* const i32 = b_.getInt32Ty();
+llvm::Constant* MemoryAccess::lane_numbers(llvm::IntegerType* t) {
   llvm::SmallVector<llvm::Constant*, 32> numbers;
   for (int l = 0; l < width_; l++)
-    numbers.push_back(llvm::ConstantInt::get(i32, static_cast<std::uint64_t>(l)));
-  llvm::Value* const lane = llvm::ConstantVector::get(numbers);
-  const auto splat = [&](llvm::Value* x) {
-    return b_.CreateVectorSplat(static_cast<unsigned>(width_), b_.CreateTrunc(x, i32));
-  };
-  llvm::Value* const below = b_.CreateICmpSLT(lane, splat(lanes.hi));
+    numbers.push_back(llvm::ConstantInt::get(t, static_cast<std::uint64_t>(l)));
+  return llvm::ConstantVector::get(numbers);
+}
+
+llvm::Value* MemoryAccess::mask(const Lanes& lanes) {
+  llvm::IntegerType* const i32 = b_.getInt32Ty();
+  llvm::Value* const lane = lane_numbers(i32);
+  const auto splat_32 = [&](llvm::Value* x) { return splat(b_.CreateTrunc(x, i32)); };
+  llvm::Value* const below = b_.CreateICmpSLT(lane, splat_32(lanes.hi));
   auto* const lo = llvm::dyn_cast<llvm::ConstantInt>(lanes.lo);
   if (lo && lo->isZero()) return below;
-  return b_.CreateAnd(below, b_.CreateICmpSGE(lane, splat(lanes.lo)));
+  return b_.CreateAnd(below, b_.CreateICmpSGE(lane, splat_32(lanes.lo)));
 }
 
 llvm::Value* MemoryAccess::load(const Row& row, const Lanes& lanes) {
@@ -204,23 +206,77 @@ llvm::Value* MemoryAccess::indirect_address(llvm::Value* address, llvm::Value* z
 }
 
 llvm::Value* MemoryAccess::gather(const Row& row, const Indirect& at, const Lanes& lanes) {
-  llvm::Type* const type = vector(row.type);
-  llvm::Value *const to = buffer(row.type), *const rows = buffer(int64);
-  llvm::Value* const taken =
-      row.type == int64 || row.type == uint64 || row.type == float64 ? stack(vector(int64), 1) : rows;
-  b_.CreateStore(at.row, taken);
-  b_.CreateStore(llvm::Constant::getNullValue(type), to);
-  llvm::Value* const lo = lanes.all() ? b_.getInt64(0) : lanes.lo;
-  llvm::Value* const hi = lanes.all() ? b_.getInt64(static_cast<std::uint64_t>(width_)) : lanes.hi;
-  emit_loop(b_, lo, hi, b_.getInt64(1), [&](llvm::Value* l) {
-    Indirect one = at;
-    one.row = b_.CreateLoad(b_.getInt64Ty(), b_.CreateGEP(b_.getInt64Ty(), taken, l));
-    llvm::Value* const lane = offset(row.first, b_.CreateMul(l, row.stride_bytes));
-    llvm::Value* const x =
-        b_.CreateAlignedLoad(type->getScalarType(), indirect_address(lane, zeros(), one), align_of(row.type));
-    b_.CreateStore(x, b_.CreateGEP(type->getScalarType(), to, l));
-  });
+  llvm::Type *const type = vector(row.type), *const i64 = b_.getInt64Ty();
+  llvm::Value* const to = buffer(row.type);
+  llvm::Value* const rows = itemsize(row.type) < 8 ? buffer(int64) : stack(vector(int64), 1);
+  const auto gather_each = [&](llvm::Value* lo, llvm::Value* hi) {
+    b_.CreateStore(at.row, rows);
+    b_.CreateStore(llvm::Constant::getNullValue(type), to);
+    emit_loop(b_, lo, hi, b_.getInt64(1), [&](llvm::Value* l) {
+      Indirect one = at;
+      one.row = b_.CreateLoad(i64, b_.CreateGEP(i64, rows, l));
+      llvm::Value* const lane = offset(row.first, b_.CreateMul(l, row.stride_bytes));
+      llvm::Value* const x = b_.CreateAlignedLoad(type->getScalarType(), indirect_address(lane, zeros(), one),
+                                                  align_of(row.type));
+      b_.CreateStore(x, b_.CreateGEP(type->getScalarType(), to, l));
+    });
+  };
+  if (!lanes.all()) {
+    gather_each(lanes.lo, lanes.hi);
+    return load_vector(row.type, to);
+  }
+  llvm::Value* const exist =
+      b_.CreateAnd(b_.CreateICmpSGE(at.row, splat(at.lo)),
+                   b_.CreateICmpULT(b_.CreateSub(at.row, splat(at.lo)), splat(at.count)));
+  emit_either(
+      b_, b_.CreateAndReduce(exist), [&] { b_.CreateStore(gather_known(row, at, rows), to); },
+      [&] { gather_each(b_.getInt64(0), b_.getInt64(static_cast<std::uint64_t>(width_))); });
   return load_vector(row.type, to);
+}
+
+/// A vector of rows that exist, as it is in memory. Neighbours come as one, as windows of a sequence do.
+llvm::Value* MemoryAccess::gather_known(const Row& row, const Indirect& at, llvm::Value* rows) {
+  llvm::Type *const type = vector(row.type), *const element = type->getScalarType(),
+                    *const i64 = b_.getInt64Ty();
+  llvm::Value* const row_0 = offset(row.first, b_.CreateNeg(b_.CreateMul(at.lo, at.row_stride)));
+  const auto address = [&](llvm::Value* r) {
+    return at.adjacent ? b_.CreateGEP(element, row_0, r) : offset(row_0, b_.CreateMul(r, at.row_stride));
+  };
+  llvm::Value* result = nullptr;
+  const auto gather_lanes = [&] {
+    // Elements that are stored one by one cannot be forwarded to a load of the vector: it is put together in registers.
+    b_.CreateStore(at.row, rows);
+    llvm::Value* v = llvm::PoisonValue::get(type);
+    for (int l = 0; l < width_; l++) {
+      llvm::Value* const lane = b_.getInt64(static_cast<std::uint64_t>(l));
+      llvm::Value* const p = address(b_.CreateLoad(i64, b_.CreateGEP(i64, rows, lane)));
+      v = b_.CreateInsertElement(
+          v,
+          b_.CreateAlignedLoad(element, offset(p, b_.CreateMul(lane, row.stride_bytes)), align_of(row.type)),
+          l);
+    }
+    return v;
+  };
+  if (!at.adjacent || row.stride != Stride::none) return gather_lanes();
+  llvm::Value* const first = b_.CreateExtractElement(at.row, std::uint64_t{0});
+  llvm::Value* const follow =
+      b_.CreateAndReduce(b_.CreateICmpEQ(at.row, b_.CreateAdd(splat(first), lane_numbers(b_.getInt64Ty()))));
+  llvm::BasicBlock *together = nullptr, *apart = nullptr;
+  llvm::Value* one = nullptr;
+  emit_either(
+      b_, follow,
+      [&] {
+        one = b_.CreateAlignedLoad(type, address(first), align_of(row.type));
+        together = b_.GetInsertBlock();
+      },
+      [&] {
+        result = gather_lanes();
+        apart = b_.GetInsertBlock();
+      });
+  llvm::PHINode* const v = b_.CreatePHI(type, 2);
+  v->addIncoming(one, together);
+  v->addIncoming(result, apart);
+  return v;
 }
 
 }  // namespace shardarray::codegen

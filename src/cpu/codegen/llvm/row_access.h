@@ -36,6 +36,7 @@ struct Row {
 /// What rows found at run time need: the address is that of row `lo`.
 struct Indirect {
   llvm::Value *row, *row_stride, *lo, *count;
+  bool adjacent;  ///< rows are elements side by side
 };
 
 class MemoryAccess {
@@ -65,6 +66,10 @@ class MemoryAccess {
   llvm::Value* mask(const Lanes& lanes);
 
  private:
+  llvm::Value* splat(llvm::Value* x) { return b_.CreateVectorSplat(static_cast<unsigned>(width_), x); }
+  /// 0, 1, 2, ..
+  llvm::Constant* lane_numbers(llvm::IntegerType* t);
+  llvm::Value* gather_known(const Row& row, const Indirect& at, llvm::Value* rows);
   llvm::Type* vector(DType t) { return vector_of(memory_type(b_.getContext(), t), width_); }
   llvm::Value* offset(llvm::Value* p, llvm::Value* bytes) { return b_.CreateGEP(b_.getInt8Ty(), p, bytes); }
   llvm::Value* from_memory(DType t, llvm::Value* v);
