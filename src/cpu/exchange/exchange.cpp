@@ -31,6 +31,28 @@ template <std::size_t size> void copy_row(const ExchangeRow& r) {
   }
 }
 
+constexpr std::int64_t short_row = 32;  // bytes: a call for each would take longer than to copy it
+
+/// Rows of at most so many bytes, in two moves each, which may overlap.
+void copy_short_rows(char* dst, const char* src, std::int64_t bytes, std::int64_t rows, std::int64_t dst_step,
+                     std::int64_t src_step) {
+  const auto copy = [&]<class T>(T) {
+    const auto last = bytes - static_cast<std::int64_t>(sizeof(T));
+    for (std::int64_t r = 0; r < rows; r++, dst += dst_step, src += src_step) {
+      T first, second;
+      std::memcpy(&first, src, sizeof first);
+      std::memcpy(&second, src + last, sizeof second);
+      std::memcpy(dst, &first, sizeof first);
+      std::memcpy(dst + last, &second, sizeof second);
+    }
+  };
+  if (bytes >= 16) copy(std::array<std::uint64_t, 2>{});
+  else if (bytes >= 8) copy(std::uint64_t{});
+  else if (bytes >= 4) copy(std::uint32_t{});
+  else if (bytes >= 2) copy(std::uint16_t{});
+  else copy(std::uint8_t{});
+}
+
 ExchangeRowFunction copy_function(std::size_t size) {
   switch (size) {
     case 1: return copy_row<1>;
@@ -100,8 +122,8 @@ double ExchangePlan::cost_ns(std::int64_t begin, std::int64_t end) const {
     const double per_element =
         contiguous ? 0.03 * static_cast<double>(itemsize_) : 1.0;  // strided: 1 ns each
     const auto rows = static_cast<double>(n) / static_cast<double>(inner.extent);
-    cost +=
-        5 + 5 * rows + per_element * static_cast<double>(n) * static_cast<double>(p.sources.size() + 1) / 2;
+    cost += 5 + (inner.extent * itemsize_ <= short_row ? 1.5 : 5) * rows +
+            per_element * static_cast<double>(n) * static_cast<double>(p.sources.size() + 1) / 2;
   }
   return cost;
 }
@@ -145,11 +167,21 @@ void ExchangePlan::run_piece(const Piece& p, void* const* bases, std::int64_t be
     to += index[d] * p.dims[d].dst;
   }
   std::int64_t column = begin % inner.extent;
+  const bool is_short = sources.size() == 1 && outer > 0 && inner.src == 1 && inner.dst == 1 &&
+                        inner.extent * itemsize_ <= short_row;
   for (std::int64_t at = begin; at < end;) {
     const std::int64_t n = std::min(inner.extent - column, end - at);
-    function({sources.data(), static_cast<std::int64_t>(sources.size()),
-              (src + column * inner.src) * itemsize_, dst + (to + column * inner.dst) * itemsize_, n,
-              inner.src, inner.dst});
+    if (is_short && n == inner.extent) {
+      const Dim& rows = p.dims[outer - 1];
+      const std::int64_t count = std::min(rows.extent - index[outer - 1], (end - at) / n), all = count - 1;
+      copy_short_rows(dst + to * itemsize_, sources[0] + src * itemsize_, n * itemsize_, count,
+                      rows.dst * itemsize_, rows.src * itemsize_);
+      at += all * n, src += all * rows.src, to += all * rows.dst, index[outer - 1] += all;
+    } else {
+      function({sources.data(), static_cast<std::int64_t>(sources.size()),
+                (src + column * inner.src) * itemsize_, dst + (to + column * inner.dst) * itemsize_, n,
+                inner.src, inner.dst});
+    }
     at += n;
     column = 0;
     for (std::size_t d = outer; d-- > 0;) {
