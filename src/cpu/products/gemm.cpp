@@ -13,6 +13,7 @@
 #include "cpu/address.h"
 #include "cpu/loops/loops.h"
 #include "cpu/products/gemm_tables.h"
+#include "cpu/products/integer_product.h"
 #include "cpu/products/private_blas.h"
 #include "runtime/scalar.h"
 #include "shardarray/error.h"
@@ -67,14 +68,12 @@ void add_blocks(std::int64_t m, std::int64_t n, std::int64_t k, T* c, std::int64
     for (T* to = c + row * ldc; to < c + row * ldc + n; to++) *to = scalar::with_rounded_off(*to, lost[i++]);
 }
 
-/// C's product of integers wraps: computed unsigned, in at least 32 bits.
-template <class T> T multiply_add(T a, T b, T c) {
-  if constexpr (std::is_same_v<T, bool>) {
-    return (a && b) || c;
-  } else {
-    using U = std::common_type_t<std::make_unsigned_t<T>, unsigned>;
-    return static_cast<T>(static_cast<U>(a) * static_cast<U>(b) + static_cast<U>(c));
-  }
+IntegerProductFunction integer_product(DType t) {
+#if defined(__x86_64__)
+  if (has_v4()) return integer_product_v4(t);
+  if (has_v3()) return integer_product_v3(t);
+#endif
+  return integer_product_baseline(t);
 }
 
 }  // namespace
@@ -95,23 +94,20 @@ GemmPlan::GemmPlan(const Gemm& gemm, const Gemm::Item& item) : dtype_(gemm.in), 
     run_ = [](const GemmPlan& p, void* const* bases, std::int64_t begin, std::int64_t end,
               const AfterProduct* then) { p.run_units<T>(bases, begin, end, then); };
   };
-  switch (dtype_) {
-    case DType::bool_: use(bool{}); break;
-    case DType::int8: use(std::int8_t{}); break;
-    case DType::int16: use(std::int16_t{}); break;
-    case DType::int32: use(std::int32_t{}); break;
-    case DType::int64: use(std::int64_t{}); break;
-    case DType::uint8: use(std::uint8_t{}); break;
-    case DType::uint16: use(std::uint16_t{}); break;
-    case DType::uint32: use(std::uint32_t{}); break;
-    case DType::uint64: use(std::uint64_t{}); break;
-    case DType::float32: use(float{}); break;
-    case DType::float64: use(double{}); break;
-    default:
-      throw CompileError(fmt::format(
-          "matmul: the CPU has no kernel for {}. It multiplies bool, integers, float32 and float64. Convert "
-          "the operands first.",
-          name(dtype_)));
+  if (dtype_ == DType::float32) {
+    use(float{});
+  } else if (dtype_ == DType::float64) {
+    use(double{});
+  } else if (dtype_ == DType::bool_ || is_integer(dtype_)) {
+    run_ = [](const GemmPlan& p, void* const* bases, std::int64_t begin, std::int64_t end,
+              const AfterProduct*) {
+      for (std::int64_t u = begin; u < end; u++) p.run_integer(bases, u / p.panels_, u % p.panels_);
+    };
+  } else {
+    throw CompileError(fmt::format(
+        "matmul: the CPU has no kernel for {}. It multiplies bool, integers, float32 and float64. "
+        "Convert the operands first.",
+        name(dtype_)));
   }
   choose_way(gemm.fixed_order);
   choose_panels();
@@ -149,7 +145,7 @@ void GemmPlan::choose_way(bool fixed_order) {
     cost_ns_ = all * static_cast<double>(g.m * g.n) * 0.1;
   } else if (!is_floating(dtype_)) {
     way_ = Way::integer;
-    cost_ns_ = all * work * 0.5;
+    cost_ns_ = all * (20 + work * 0.02 * static_cast<double>(itemsize(dtype_)));
   } else {
     const double size = dtype_ == DType::float32 ? 1 : 2;
     const bool vector = g.m == 1 || g.n == 1, is_slow = &own_gemm() == &own_gemm_baseline;
@@ -172,11 +168,13 @@ void GemmPlan::choose_way(bool fixed_order) {
 
 void GemmPlan::choose_panels() {
   const Gemm::Item& g = item_;
-  if (g.batch == 0 || way_ == Way::zero || way_ == Way::integer) return;
+  if (g.batch == 0 || way_ == Way::zero) return;
   const bool vector = way_ == Way::gemv_row || way_ == Way::gemv_column;
   const bool by_columns = way_ == Way::own && !g.ta && g.n >= 4 * panel_columns && g.m <= 2 * g.n;
   cut_rows_ = !by_columns && (g.m >= g.n || (!vector && g.m >= 2 * panel_rows));
-  const std::int64_t length = cut_rows_ ? g.m : g.n, shortest = by_columns ? panel_columns : panel_rows;
+  const std::int64_t length = cut_rows_ ? g.m : g.n, shortest = way_ == Way::integer ? 64
+                                                                : by_columns         ? panel_columns
+                                                                                     : panel_rows;
   const double by_cost = cost_ns_ / static_cast<double>(g.batch) / panel_ns;
   // Four panels up to 2,048 rows, then panels of 512: few enough to pack little, a power of two for an even
   // share.
@@ -245,32 +243,24 @@ template <class T> void GemmPlan::run_whole(void* const* bases, std::int64_t beg
 template <class T>
 void GemmPlan::run_units(void* const* bases, std::int64_t begin, std::int64_t end,
                          const AfterProduct* then) const {
-  if constexpr (std::is_floating_point_v<T>) {
-    if (way_ == Way::own && panels_ == 1 && then == nullptr) return run_whole<T>(bases, begin, end);
-  }
-  for (std::int64_t u = begin; u < end; u++) {
-    if constexpr (std::is_floating_point_v<T>) {
-      panel<T>(bases, u / panels_, u % panels_, then);
-    } else {
-      run_integer<T>(bases, u);
-    }
-  }
+  if (way_ == Way::own && panels_ == 1 && then == nullptr) return run_whole<T>(bases, begin, end);
+  for (std::int64_t u = begin; u < end; u++) panel<T>(bases, u / panels_, u % panels_, then);
 }
 
-template <class T> void GemmPlan::run_integer(void* const* bases, std::int64_t batch) const {
+void GemmPlan::run_integer(void* const* bases, std::int64_t batch, std::int64_t index) const {
+  constexpr std::int64_t granule = 64;  // whole lines of the result
   const Gemm::Item& g = item_;
-  const T* const a = reinterpret_cast<T*>(address(bases, g.a)) + batch * g.stride_a;
-  const T* const b = reinterpret_cast<T*>(address(bases, g.b)) + batch * g.stride_b;
-  T* const c = reinterpret_cast<T*>(address(bases, g.c)) + batch * g.stride_c;
   const auto [a_row, a_col, b_row, b_col] = Strides(g);
-  for (std::int64_t i = 0; i < g.m; i++) {
-    T* const row = c + i * g.ldc;
-    std::fill_n(row, g.n, T{});
-    for (std::int64_t p = 0; p < g.k; p++) {
-      const T x = a[i * a_row + p * a_col];
-      for (std::int64_t j = 0; j < g.n; j++) row[j] = multiply_add(x, b[p * b_row + j * b_col], row[j]);
-    }
-  }
+  const std::int64_t length = cut_rows_ ? g.m : g.n, from = panel_start(length, panels_, index, granule),
+                     size = panel_start(length, panels_, index + 1, granule) - from;
+  const std::int64_t i = cut_rows_ ? from : 0, j = cut_rows_ ? 0 : from;
+  const auto at = [&](const Ref& r, std::int64_t elements) {
+    return address(bases, r) + elements * static_cast<std::int64_t>(itemsize(dtype_));
+  };
+  integer_product(dtype_)({cut_rows_ ? size : g.m, cut_rows_ ? g.n : size, g.k,
+                           at(g.a, batch * g.stride_a + i * a_row), a_row, a_col,
+                           at(g.b, batch * g.stride_b + j * b_col), b_row, b_col,
+                           at(g.c, batch * g.stride_c + i * g.ldc + j), g.ldc});
 }
 
 template <class T>

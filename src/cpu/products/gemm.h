@@ -58,7 +58,7 @@ class GemmPlan {
   void choose_panels();
   template <class T>
   void panel(void* const* bases, std::int64_t batch, std::int64_t index, const AfterProduct* then) const;
-  template <class T> void run_integer(void* const* bases, std::int64_t batch) const;
+  void run_integer(void* const* bases, std::int64_t batch, std::int64_t index) const;
   template <class T> void run_whole(void* const* bases, std::int64_t begin, std::int64_t end) const;
   template <class T>
   void run_units(void* const* bases, std::int64_t begin, std::int64_t end, const AfterProduct* then) const;
