@@ -16,6 +16,7 @@
 #include "ops/api.h"
 #include "ops/complex.h"
 #include "shardarray/ops.h"
+#include "shardarray/ordering.h"
 
 namespace shardarray::random {
 
@@ -208,8 +209,7 @@ Array permutation(const detail::Key& key, const Array& x, const PermutationOptio
   return take(x, permutation(key, shape[dim]), static_cast<std::int64_t>(dim));
 }
 
-// n of 0..count-1 with probabilities p. Cumulative sums and searches are sums over a grid, which fuse and
-// shard.
+// n of 0..count-1 with probabilities p.
 static Array weighted_choice(const Array& key, std::int64_t count, const Shape& shape,
                              const ChoiceOptions& o) {
   const Type& t = type_of(o.p, "random::choice");
@@ -222,12 +222,8 @@ static Array weighted_choice(const Array& key, std::int64_t count, const Shape& 
     const Array score = gumbel(key, {count}, t.dtype) + shardarray::log(o.p);
     return primitive::reshape(primitive::slice_dim(argsort(-score), 0, 0, num_elements(shape)), shape);
   }
-  const Shape grid = {count, count};
-  const Array upto = primitive::binary(op_le, primitive::iota(grid, 1, DType::int32),
-                                       primitive::iota(grid, 0, DType::int32));
-  const Array below = sum(where(upto, o.p, primitive::full({}, t.dtype, 0)), 1);
-  const Array r = below[count - 1] * (1 - unit_uniform(key, shape, t.dtype));
-  return sum(less(below, expand_dims(r, -1)), {.axis = -1, .dtype = DType::int32});
+  const Array below = cumsum(o.p);
+  return searchsorted(below, below[count - 1] * (1 - unit_uniform(key, shape, t.dtype)));
 }
 
 static Array positions(const Array& key, std::int64_t count, const Shape& shape, const ChoiceOptions& o) {
