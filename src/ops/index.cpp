@@ -149,11 +149,27 @@ Reducer combining(Update how, DType t) {
     default: return Reducer::max;
   }
 }
+bool has_gaps(const Selection& s) {
+  return !s.reversed.empty() ||
+         std::any_of(s.step.begin(), s.step.end(), [](std::int64_t step) { return step != 1; });
+}
 // Each array is one position, and what is chosen beside them has no gaps.
 bool is_one_part(const ArraysAt& at, const Selection& s) {
-  return s.reversed.empty() &&
-         std::all_of(s.step.begin(), s.step.end(), [](std::int64_t step) { return step == 1; }) &&
+  return !has_gaps(s) &&
          std::all_of(at.arrays.begin(), at.arrays.end(), [](const Array& a) { return a.shape().empty(); });
+}
+// A part that is better written alone than chosen by masks in a pass over all of x. Devices need the update whole along the dimensions
+// in which it is a part: that moves nothing if these have one element or it is the same there, and little if the part is small.
+bool is_small_part(const Shape& shape, const Selection& s, const Array& value) {
+  constexpr std::int64_t small = 64;
+  if (has_gaps(s)) return false;
+  bool is_whole = true, is_row = true;
+  for (std::size_t d = 0; d < shape.size(); d++) {
+    is_whole = is_whole && s.region[d] == shape[d];
+    is_row = is_row && (s.region[d] == shape[d] || s.region[d] == 1);
+  }
+  return !is_whole && (is_row || num_elements(value.shape()) == 1 ||
+                       num_elements(s.region) <= num_elements(shape) / small);
 }
 // Such a part alone is written.
 Array updated_where_data_says(const Array& x, const ArraysAt& at, const Selection& s, const Array& v,
@@ -198,7 +214,13 @@ Array updated(const char* function, const Array& x, const Subscript& index, cons
   check_kind(function, t, type_of(v, function));
   const Array value = api::cast(v, {t.dtype, t.weak});
   const Indices& given = index.indices;
-  if (!has_arrays(given)) return updated_part(function, x, selected(t.shape, given), value, how);
+  if (!has_arrays(given)) {
+    const Selection s = selected(t.shape, given);
+    if (num_elements(s.region) == 0 || !is_small_part(t.shape, s, value))
+      return updated_part(function, x, s, value, how);
+    check_fits(function, value.shape(), s.result);
+    return updated_where_data_says(x, {}, s, primitive::broadcast_to(value, s.result), how, TakeMode::drop);
+  }
   if (given.size() == 1 && is_mask(function, given[0])) {
     const Array& m = *given[0].array;
     check_mask(function, m, t.shape, 0);

@@ -193,6 +193,11 @@ Array primitive::part_at(const Array& x, const Shape& sizes, const Shape& dims,
   Array y = x;
   for (const std::size_t k : order) {
     const auto d = static_cast<std::size_t>(dims[k]);
+    if (std::int64_t lo = 0;
+        primitive::is_literal_int(starts[k], lo) && lo >= 0 && lo + sizes[d] <= y.shape()[d]) {
+      y = primitive::slice_dim(y, d, lo, lo + sizes[d]);
+      continue;
+    }
     Shape rows(y.shape().begin(), y.shape().begin() + dims[k]);
     rows.push_back(sizes[d]);
     const Array at = primitive::add(at_each(starts[k], rows), primitive::iota(rows, d, starts[k].dtype()));
