@@ -1,4 +1,6 @@
 // Loop, Gemm and LibraryCall items: the local shapes and addresses of every instance.
+#include <algorithm>
+
 #include "base/complex_parts.h"
 #include "compile/addresses.h"
 #include "compile/index_map.h"
@@ -14,8 +16,9 @@ LoopArg loop_arg(const KernelAccess& a, const Loop::Item& item, int p, Addresses
   LoopArg arg;
   arg.ref = at.ref(a.value, p);
   arg.bytes = at.memory(a.value).bytes[at.instance(a.value, p)];
-  // Elements of the kernel's argument are parts of complex ones, which stand side by side.
-  const DType whole = at.value(a.value).type.dtype, element = part_type(whole);
+  // Elements of the kernel's argument may be parts of complex ones, which stand side by side.
+  const DType whole = at.value(a.value).type.dtype,
+              element = a.part == KernelAccess::whole ? whole : part_type(whole);
   const std::int64_t parts = whole == element ? 1 : 2;
   for (const std::int64_t s : walk.strides) arg.strides.push_back(s * parts);
   if (a.indirect >= 0) {
@@ -26,8 +29,8 @@ LoopArg loop_arg(const KernelAccess& a, const Loop::Item& item, int p, Addresses
   }
   std::int64_t first = walk.origin;
   for (std::size_t d = 0; d < item.start.size(); d++) first += walk.strides[d] * item.start[d];
-  arg.first =
-      static_cast<std::uint64_t>((first * parts + a.part) * static_cast<std::int64_t>(itemsize(element)));
+  arg.first = static_cast<std::uint64_t>((first * parts + std::max(a.part, 0)) *
+                                         static_cast<std::int64_t>(itemsize(element)));
   arg.ref.offset += arg.first;
   return arg;
 }

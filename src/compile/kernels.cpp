@@ -66,7 +66,8 @@ class Emitter {
         g_(g),
         members_(group.steps.begin(), group.steps.end()),
         outer_(p.values[static_cast<std::size_t>(group.domain)].type.shape.size()),
-        builder_(static_cast<int>(outer_), inner_rank(group, p, g)) {}
+        builder_(static_cast<int>(outer_), inner_rank(group, p, g)),
+        moves_whole_(group.reduce < 0 && std::ranges::all_of(group.steps, [&](int s) { return moves(s); })) {}
 
   GroupKernel run() {
     for (const std::vector<int>& level : reduce_levels()) {
@@ -163,7 +164,22 @@ class Emitter {
     return {v, std::move(words)};
   }
 
-  int parts_of(int v) const { return is_complex(p_.values[static_cast<std::size_t>(v)].type.dtype) ? 2 : 1; }
+  // Whether step s needs no part of a complex number.
+  bool moves(int s) const {
+    if (step(s).node < 0) return true;  // slice, copy
+    const FlatNode& n = node(s);
+    const Form form = n.op->form;
+    const bool takes_apart = n.op->trait == Trait::real_part || n.op->trait == Trait::imag_part;
+    return !takes_apart && (!is_complex(n.out_types[0].dtype) || form == Form::map || form == Form::view ||
+                            form == Form::take);
+  }
+  // Whether v's elements are moved as 8 bytes, whatever they are.
+  bool is_moved(int v) const {
+    return moves_whole_ && p_.values[static_cast<std::size_t>(v)].type.dtype == DType::complex64;
+  }
+  int parts_of(int v) const {
+    return is_complex(p_.values[static_cast<std::size_t>(v)].type.dtype) && !is_moved(v) ? 2 : 1;
+  }
 
   // Of a complex value one part.
   int emit(int v, IndexMap map, int part = 0) {
@@ -192,13 +208,16 @@ class Emitter {
   }
 
   // Of a part.
-  DType dtype(int v) const { return part_type(p_.values[static_cast<std::size_t>(v)].type.dtype); }
+  DType dtype(int v) const {
+    return is_moved(v) ? DType::int64 : part_type(p_.values[static_cast<std::size_t>(v)].type.dtype);
+  }
   int load(int v, const IndexMap& map, int part) {
     return loaded(v, builder_.load(argument(v, map, false, -1, part)));
   }
   int loaded(int v, int id) { return is_half(dtype(v)) ? widen(builder_, id, dtype(v)) : id; }
 
   int argument(int v, const IndexMap& map, bool output, int indirect, int part) {
+    if (is_moved(v)) part = KernelAccess::whole;
     for (std::size_t k = 0; k < result_.args.size(); k++) {
       const KernelAccess& a = result_.args[k];
       if (a.value == v && a.map == map && a.output == output && a.indirect == indirect && a.part == part)
@@ -218,7 +237,7 @@ class Emitter {
       case Trait::pair: return emit(in[static_cast<std::size_t>(part)], map);
       default: break;
     }
-    if (parts_of(v) == 1) return emit_scalar(s, n, v, map);
+    if (parts_of(v) == 1 && !is_moved(v)) return emit_scalar(s, n, v, map);
     if (n.op->trait == Trait::literal)  // a real one
       return builder_.constant_bits(dtype(v), part == 0 ? n.attrs->bits : 0);
     return emit(in[0], map, part);  // operand 0 as it is: takes_complex()
@@ -315,6 +334,7 @@ class Emitter {
   std::set<int> members_;
   std::size_t outer_;
   KernelBuilder builder_;
+  bool moves_whole_;
   bool inner_ = false;  // the stage
   GroupKernel result_;
   std::map<Key, int> memo_;

@@ -116,7 +116,8 @@ struct InPlace {
 /// node's operands, then results; of a repetition then second buffers of carries, and the condition's answer.
 struct CalledBranches {
   std::vector<std::shared_ptr<const Compiled>> programs;
-  std::int64_t runs = 1;  ///< of each program, for prices: of a choice once, of a repetition an assumed number
+  std::int64_t runs =
+      1;  ///< of each program, for prices: of a choice once, of a repetition an assumed number
   CarryBuffers carries = {};
   std::vector<InPlace> over = {};  ///< of a choice: every branch writes these results so
   /// What explain() says of it.
@@ -180,7 +181,8 @@ struct KernelAccess {
   IndexMap map;    ///< of the value's geometry
   bool output = false;
   int indirect = -1;  ///< the dimension whose index comes from load_at
-  int part = 0;       ///< of a complex value: 0 the real parts, 1 the imaginary ones
+  int part = 0;       ///< of a complex value: 0 the real parts, 1 the imaginary ones, or `whole`
+  static constexpr int whole = -1;
 };
 struct GroupKernel {
   Kernel kernel;
