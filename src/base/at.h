@@ -1,4 +1,4 @@
-// Elements of containers by the signed numbers that graphs and programs use.
+// Container elements by the signed indices that graphs and programs use.
 #pragma once
 #include <cstddef>
 

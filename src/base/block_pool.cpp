@@ -39,7 +39,7 @@ void* take_block(std::size_t bytes) {
 
 void give_block(void* p, std::size_t bytes) noexcept {
   const std::size_t c = (bytes + kStep - 1) / kStep - 1;
-  Lists* const lists = PerThread<Lists>::find();  // a thread that takes none keeps none
+  Lists* const lists = PerThread<Lists>::find();  // a thread that never takes blocks keeps none
   if (c >= kClasses || lists == nullptr || lists->kept[c] >= kMostKept) return ::operator delete(p);
   lists->first[c] = new (p) Block{lists->first[c]};
   lists->kept[c]++;

@@ -1,5 +1,5 @@
-// Small blocks that are given back and taken again all the time (nodes, values): one free list per thread and size, so that
-// a running program asks the system for none.
+// Small blocks that are freed and allocated again all the time (nodes, values): a free list per thread and size, so that a running program
+// needs none from the system.
 #pragma once
 #include <cstddef>
 

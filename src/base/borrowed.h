@@ -1,4 +1,4 @@
-// Borrowed<T>: a T for a moment, whose storage stays with the thread.
+// Borrowed<T>: a temporary T whose storage is kept by the thread for reuse.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -9,10 +9,10 @@
 
 namespace shardarray {
 
-/// Of a vector: whose storage is larger does not keep it.
+/// Largest vector capacity that is kept for reuse.
 inline constexpr std::size_t most_borrowed = 4096;
 
-/// Taken and given back, since who has one may come by again before he is done. T::clear() lets go of what it holds.
+/// A stack of spares rather than one object, because borrowing may nest. T::clear() releases what the object holds.
 template <class T> class Borrowed {
  public:
   Borrowed() {

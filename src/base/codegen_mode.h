@@ -1,4 +1,4 @@
-// When kernels become machine code.
+// When kernels are compiled to machine code.
 #pragma once
 #include <cstdint>
 #include <cstdlib>
@@ -8,9 +8,9 @@
 
 namespace shardarray {
 
-/// SHARDARRAY_CODEGEN. on: programs that are worth it are compiled; always: all of them, before their first run.
+/// SHARDARRAY_CODEGEN. on: compile programs that are worth it; always: compile all, before their first run.
 enum class CodegenMode : std::uint8_t { off, on, always };
-/// What the variable says. Throws Error for another word.
+/// The value of the variable. Throws Error if it is unknown.
 inline CodegenMode codegen_mode_of_environment() {
   const char* const text = std::getenv("SHARDARRAY_CODEGEN");
   const std::string s = text != nullptr ? text : "";

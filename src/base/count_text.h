@@ -16,7 +16,7 @@ inline std::string plural_of(std::string_view noun) {
   else r += 's';
   return r;
 }
-/// `1 entry`, `2 entries`, `0 axes`; nouns with other plurals give theirs.
+/// `1 entry`, `2 entries`, `0 axes`; pass `plural` for irregular nouns.
 template <std::integral N> std::string count_text(N n, std::string_view noun, std::string_view plural = {}) {
   std::string r = std::to_string(n) + ' ';
   if (n == 1) return r.append(noun);

@@ -26,7 +26,7 @@ NoSizeSignal::NoSizeSignal() {
   pthread_sigmask(SIG_BLOCK, &signal_, &before_);
 }
 NoSizeSignal::~NoSizeSignal() {
-  const int error = errno;  // of the write, which the caller reports
+  const int error = errno;  // errno of the write, which the caller reports
   const timespec none{};
   if (!pending_)
     while (sigtimedwait(&signal_, nullptr, &none) < 0 && errno == EINTR) {}

@@ -1,4 +1,4 @@
-// Open files: descriptors that close themselves, and writes that fail instead of ending the process.
+// Open files: descriptors that close themselves, and writes that fail instead of killing the process.
 #pragma once
 #include <csignal>
 #include <span>
@@ -7,7 +7,7 @@
 
 namespace shardarray {
 
-/// A file descriptor, closed at its end.
+/// A file descriptor, closed by the destructor.
 class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
@@ -20,14 +20,14 @@ class Descriptor {
   explicit operator bool() const { return fd_ >= 0; }
   int get() const { return fd_; }
   int release() { return std::exchange(fd_, -1); }
-  /// False where the system reports that something was not written (errno says what).
+  /// False if the system reports that something was not written (see errno).
   bool close();
 
  private:
   int fd_;
 };
 
-/// While it lives, a write beyond the limit of file sizes only fails: this thread gets no SIGXFSZ.
+/// RAII: a write beyond the file size limit only fails; this thread gets no SIGXFSZ.
 class NoSizeSignal {
  public:
   NoSizeSignal();
@@ -40,12 +40,12 @@ class NoSizeSignal {
   bool pending_;
 };
 
-/// All bytes, however often the system is interrupted; false with errno where it fails.
+/// Writes all bytes, retrying after interruptions; false with errno on failure.
 bool write_all(int file, std::span<const char> bytes);
-/// The disk has the names in the folder when this returns; false with errno where that fails. A folder that may not be read, or a file
-/// system that knows no such thing, cannot be asked.
+/// Makes the directory entries of the folder durable; false with errno on failure. Counts as success if the folder may not be read or the
+/// file system does not support it.
 [[nodiscard]] bool sync_folder(const std::string& folder);
-/// A name that no other thread or process takes, also in another container on the same disk.
+/// A name that no other thread or process uses, not even in another container on the same disk.
 std::string unfinished_name(const std::string& name);
 
 }  // namespace shardarray

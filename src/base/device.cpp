@@ -1,4 +1,4 @@
-// How devices print; the registry that hands them out is in runtime/devices.cpp.
+// Printing of devices; the registry is in runtime/devices.cpp.
 #include "shardarray/device.h"
 
 #include <ostream>

@@ -22,7 +22,7 @@ constexpr Info infos[] = {
 };
 const Info& info(DType t) {
   const auto number = static_cast<std::size_t>(t);
-  if (number >= std::size(infos))  // a file may have said so
+  if (number >= std::size(infos))  // possible if read from a file
     throw DTypeError("dtype: number " + std::to_string(number) +
                      ". There is no such dtype. Take one of float32, int32, ...");
   return infos[number];
@@ -42,8 +42,7 @@ constexpr std::pair<int, int> edges[] = {
     {weak_complex, node(complex64)}, {node(float64), node(complex128)}, {node(complex64), node(complex128)},
 };
 
-// Bit b of above[a]: b can be reached from a. The bound of a and b is the node whose set is the intersection
-// of theirs.
+// Bit b of above[a]: b is reachable from a. The least upper bound of a and b is the node whose set is the intersection of theirs.
 constexpr std::array<std::uint32_t, node_count> reachable() {
   std::array<std::uint32_t, node_count> above{};
   for (int a = 0; a < node_count; a++) above[a] = 1u << a;
@@ -86,7 +85,7 @@ const char* short_name(DType t) { return info(t).short_name; }
 WeakType promote_types(WeakType a, WeakType b) {
   const bool wide = is_64_bit(a.dtype) || is_64_bit(b.dtype), weak = a.weak && b.weak;
   if (a.dtype == b.dtype && !weak) return {a.dtype, false};
-  // Two weak types meet as their strong counterparts do.
+  // Two weak types are promoted as their strong counterparts are.
   const int bound = weak ? least_upper_bound(node(a.dtype), node(b.dtype))
                          : least_upper_bound(lattice_node(a), lattice_node(b));
   const bool weak_bound = bound >= weak_int;

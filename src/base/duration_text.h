@@ -1,10 +1,10 @@
-// How a time is printed.
+// Times as text.
 #pragma once
 #include <string>
 
 namespace shardarray {
 
-/// "1.23 ms": three digits, in the unit in which it is 1 or more; ns below, all digits of seconds.
+/// "1.23 ms": three digits, in the largest unit in which it is at least 1; at least ns, at most s with all its digits.
 std::string duration_text(double seconds);
 
 }  // namespace shardarray

@@ -40,7 +40,7 @@ bool env_flag(const char* name, bool fallback) {
 
 std::int64_t comm_timeout() { return 1000 * env_int("SHARDARRAY_COMM_TIMEOUT", 300, 0, 1'000'000); }
 
-// A constant: the variable's own text may change, and no object may be destroyed at the end.
+// Returns a constant: the variable's text may change later, and nothing may need destruction at exit.
 static const char* debug_word() {
   const char* const text = std::getenv("SHARDARRAY_DEBUG");
   const std::string_view word = text ? text : "";
@@ -54,7 +54,7 @@ static const char* debug_word() {
 }
 
 bool debug_is(const char* word) {
-  static const char* const said = debug_word();  // one warning
+  static const char* const said = debug_word();  // static: warns once
   return std::string_view(said) == word;
 }
 

@@ -4,14 +4,13 @@
 
 namespace shardarray {
 
-/// The integer in the variable `name`; `fallback` when it is unset or empty.
-/// Throws Error naming variable and value unless it is a decimal integer in [lo, hi].
+/// The integer in the variable `name`, or `fallback` if it is unset or empty. Throws Error naming variable and value unless it is a decimal
+/// integer in [lo, hi].
 std::int64_t env_int(const char* name, std::int64_t fallback, std::int64_t lo, std::int64_t hi);
-/// The switch in the variable `name` (1, true, on, yes or 0, false, off, no); `fallback` when it is unset or
-/// empty.
-/// Throws Error for anything else.
+/// The boolean in the variable `name` (1, true, on, yes or 0, false, off, no), or `fallback` if it is unset or empty. Throws Error for
+/// anything else.
 bool env_flag(const char* name, bool fallback);
-/// For how long who needs others waits for them, in milliseconds: SHARDARRAY_COMM_TIMEOUT, in seconds. 0: for ever.
+/// How long to wait for other processes, in milliseconds: SHARDARRAY_COMM_TIMEOUT, which is in seconds. 0: forever.
 std::int64_t comm_timeout();
 /// Whether SHARDARRAY_DEBUG is `word`.
 bool debug_is(const char* word);

@@ -11,7 +11,7 @@
 
 namespace shardarray {
 
-/// On x86 the read-modify-write is one itself.
+/// On x86 the read-modify-write already is a full fence.
 inline void fence_after_rmw() {
 #if defined(__x86_64__)
   std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -20,9 +20,9 @@ inline void fence_after_rmw() {
 #endif
 }
 
-/// What others did before they gave back their shares, as use_count() just said, is seen from here on.
+/// After use_count() showed that other owners are gone: acquires what they wrote before they released their shares.
 template <class T> void see_past_owners([[maybe_unused]] const std::shared_ptr<T>& p) {
-#if defined(__SANITIZE_THREAD__) || defined(SHARDARRAY_CLANG_TSAN)  // which know no fences
+#if defined(__SANITIZE_THREAD__) || defined(SHARDARRAY_CLANG_TSAN)  // these do not model fences
   const std::shared_ptr<T> one_more = p;
 #else
   std::atomic_thread_fence(std::memory_order_acquire);

@@ -1,11 +1,11 @@
-// What the floating point unit of this thread does with numbers below the smallest normal one.
+// How the floating point unit of this thread treats denormals.
 #pragma once
 #include <cstdint>
 
 namespace shardarray {
 
-/// Where `on`: while it lives, arithmetic of this thread takes denormals as 0 and gives 0 in their place. Where not, it does
-/// nothing: the thread has what it had.
+/// RAII: if `on`, arithmetic of this thread takes denormals as 0 and returns 0 instead of them. Otherwise leaves the thread's mode as it
+/// is.
 class FlushDenormals {
  public:
   explicit FlushDenormals(bool on) {
@@ -15,18 +15,18 @@ class FlushDenormals {
     if (added_ != 0) set_control(before | added_);
   }
   ~FlushDenormals() {
-    if (added_ != 0) set_control(control() & ~added_);  // what else has been set there stays
+    if (added_ != 0) set_control(control() & ~added_);  // keeps other bits set meanwhile
   }
   FlushDenormals(const FlushDenormals&) = delete;
   FlushDenormals& operator=(const FlushDenormals&) = delete;
 
  private:
 #if defined(__x86_64__)
-  static constexpr std::uint64_t bits = 0x8040;  // of MXCSR: FTZ and DAZ
+  static constexpr std::uint64_t bits = 0x8040;  // MXCSR: FTZ and DAZ
   static std::uint64_t control() { return __builtin_ia32_stmxcsr(); }
   static void set_control(std::uint64_t v) { __builtin_ia32_ldmxcsr(static_cast<unsigned>(v)); }
 #elif defined(__aarch64__)
-  static constexpr std::uint64_t bits = 1u << 24;  // of FPCR: FZ
+  static constexpr std::uint64_t bits = 1u << 24;  // FPCR: FZ
   static std::uint64_t control() {
     std::uint64_t v = 0;
     asm volatile("mrs %0, fpcr" : "=r"(v));

@@ -1,4 +1,4 @@
-// Memory of the process that cannot be had.
+// Failed host allocations.
 #include "base/host_memory.h"
 
 #include <fmt/core.h>
@@ -7,7 +7,7 @@
 
 namespace shardarray {
 
-// Made while there is memory: for when there is not even enough for a message.
+// Allocated in advance, for when not even a message can be allocated.
 static const OutOfMemory no_message_left(
     "shardarray: the process has no memory left. Values and programs need some. Free memory.");
 

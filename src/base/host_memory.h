@@ -1,4 +1,4 @@
-// Memory of the process for the values of arrays.
+// Host memory for array values.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace shardarray {
 
-/// Zeros. Throws OutOfMemory in the name of `function`.
+/// Zeroed bytes. Throws OutOfMemory in the name of `function`.
 std::vector<std::byte> host_bytes(const char* function, std::int64_t bytes);
 
 }  // namespace shardarray

@@ -1,7 +1,6 @@
-// InternTable: one object for all equal keys, so that objects are compared by address.
+// InternTable: one object for all equal keys, so that objects can be compared by address.
 //
-// It lives while somebody holds it, and a while longer: now and then those go that nobody holds and nobody asked for since the
-// last time.
+// An object lives while somebody holds it; unheld ones are swept now and then if nobody asked for them since the last sweep.
 #pragma once
 #include <algorithm>
 #include <iterator>
@@ -14,13 +13,13 @@ namespace shardarray {
 
 template <class Key, class T, class Less = std::less<Key>> class InternTable {
  public:
-  /// Null: there is none.
+  /// Null if there is none.
   std::shared_ptr<const T> find(const Key& key) {
     const std::lock_guard lock(mutex_);
     const auto found = table_.find(key);
     return found == table_.end() ? nullptr : ask(found->second);
   }
-  /// The one that is there, else make(key).
+  /// The existing object, else make(key).
   template <class Make> std::shared_ptr<const T> get(const Key& key, Make make) {
     const std::lock_guard lock(mutex_);
     if (const auto found = table_.find(key); found != table_.end()) return ask(found->second);

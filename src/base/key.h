@@ -1,4 +1,4 @@
-// Keys of tables: words that are equal exactly for equal things. A hash or an address of something that may die is no key.
+// Keys of tables: words that are equal exactly for equal things. A hash, or an address that may be reused, is not a key.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -18,16 +18,16 @@ struct WordsHash {
   }
 };
 
-/// Where `n` more words are, to be written.
+/// Appends `n` words to be written; returns where.
 inline std::uint64_t* more_words(std::size_t n, Words& words) {
   const std::size_t before = words.size();
   words.resize(before + n);
   return words.data() + before;
 }
-/// Its length, then its bytes.
+/// Appends the length, then the bytes.
 void put_text(std::string_view text, Words& words);
 
-/// A number that no other thing of this process has or had: a name for what has no value to compare.
+/// A number unique in this process: a name for what has no value to compare.
 std::uint64_t unique_id();
 
 }  // namespace shardarray

@@ -1,4 +1,4 @@
-// Which entry of a bounded table goes first: the one that was used longest ago.
+// Least-recently-used eviction for bounded tables.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -6,7 +6,7 @@
 
 namespace shardarray {
 
-/// When an entry was used last, by its table's clock. Where that counts misses alone, repeated hits write nothing.
+/// When an entry was last used, by its table's clock. If that clock counts only misses, repeated hits write nothing.
 class LastUse {
  public:
   void mark(std::uint64_t now) const {
@@ -20,7 +20,7 @@ class LastUse {
   mutable std::atomic<std::uint64_t> at_{0};
 };
 
-/// Of a table that is not empty; `last_use`: the one of an entry.
+/// The entry to evict from a non-empty table; `last_use(entry)` returns its LastUse.
 template <class Table, class Get> auto least_used(const Table& table, Get last_use) {
   return std::min_element(table.begin(), table.end(),
                           [&](const auto& a, const auto& b) { return last_use(a) < last_use(b); });

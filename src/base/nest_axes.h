@@ -1,4 +1,4 @@
-// Neighbouring dimensions of a nest of loops, or of a copy, that all strides walk through in one sequence are one axis.
+// Merging of adjacent dimensions of a loop nest or copy if all strides traverse them as one sequence.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace shardarray {
 
-/// Whether a step along the outer dimension is as far as all steps along the inner one, of `extent` points.
+/// Whether stepping along the outer dimension continues the inner one, of `extent` elements.
 inline bool goes_on(std::int64_t outer, std::int64_t inner, std::int64_t extent) {
   return outer == inner * extent;
 }
@@ -17,8 +17,8 @@ inline bool goes_on(const std::vector<std::int64_t>& outer, const std::vector<st
                     [&](std::int64_t o, std::int64_t i) { return goes_on(o, i, extent); });
 }
 
-/// Appends a dimension, outermost first, or makes it part of the last axis. One point is no axis. `strides`: the members of an
-/// axis that have to go on.
+/// Appends a dimension, outermost first, merging it into the last axis if possible. Extent 1 is dropped. `strides`: the members of an axis
+/// that have to be contiguous.
 template <auto... strides, class Axis> void append_axis(std::vector<Axis>& axes, Axis axis) {
   if (axis.extent == 1) return;
   if (!axes.empty() && (goes_on(axes.back().*strides, axis.*strides, axis.extent) && ...)) {

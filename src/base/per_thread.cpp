@@ -11,7 +11,7 @@ namespace {
 
 using Kept = std::vector<std::pair<void*, void (*)(void*)>>;
 
-// What objects use on their way out is made anew and kept in a new list, for which the system calls this again.
+// Objects that are created during destruction go into a new list, for which the system calls this again.
 void end_thread(void* list) {
   const std::unique_ptr<Kept> kept(static_cast<Kept*>(list));
   while (!kept->empty()) {
@@ -21,7 +21,7 @@ void end_thread(void* list) {
   }
 }
 
-// Keys of POSIX: their destructors run after those of thread_local objects, and not at exit().
+// POSIX keys: their destructors run after those of thread_local objects, and not at exit().
 pthread_key_t thread_key() {
   static const pthread_key_t key = [] {
     pthread_key_t k;

@@ -1,21 +1,21 @@
-// PerThread<T>: one T for each thread that asks, made at its first use.
+// PerThread<T>: one T per thread, created at its first use.
 //
-// All state of threads is kept so. The library has no thread_local object with a destructor, since users may compute in
-// destructors of their own thread_local and static objects and in atexit(): a T ends after all destructors of C++ of its
-// thread, and that of the main thread never. A use still later gets a new T. In thread-local storage stands a pointer: a
-// library that is opened at run time gets little of it. T names the use: a type of its own at each place.
+// All per-thread state is kept this way. The library has no thread_local object with a destructor, since users may compute in destructors
+// of their own thread_local and static objects and in atexit(): a T is destroyed after all C++ destructors of its thread, on the main
+// thread never. A later use gets a new T. Thread-local storage only holds a pointer, because libraries opened at run time get little of it.
+// T identifies the use: each use has its own type.
 #pragma once
 #include <memory>
 
 namespace shardarray {
 
-/// Calls end(object) when this thread is over, the last one kept first.
+/// Calls end(object) when this thread ends, in reverse order.
 void keep_for_thread(void* object, void (*end)(void*));
 
 template <class T> class PerThread {
  public:
   static T& get() { return object_ != nullptr ? *object_ : make(); }
-  /// Null: this thread has not asked for it.
+  /// Null if this thread has not used it.
   static T* find() { return object_; }
 
  private:

@@ -1,4 +1,4 @@
-// From pointers to numbers, without an allocation for a few.
+// A map from pointers to ints, without allocations while small.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,12 +9,12 @@ namespace shardarray {
 
 class PointerTable {
  public:
-  /// For this many; more are no harm.
+  /// `expected`: about how many; not a limit.
   explicit PointerTable(std::size_t expected = 0) {
     while (mask_ < 2 * expected) mask_ = 2 * mask_ + 1;
     if (mask_ >= few) many_.assign(mask_ + 1, {});
   }
-  /// The number of `p`, 0 when it is new; and whether it is new. Good until the next call.
+  /// The number of `p`, 0 if new, and whether it is new. Valid until the next call.
   std::pair<int&, bool> insert(const void* p) {
     if (2 * count_ > mask_) grow();
     Slot& s = slot(p);
@@ -23,7 +23,7 @@ class PointerTable {
     count_ += fresh;
     return {s.value, fresh};
   }
-  /// 0 for a pointer that is not there.
+  /// 0 if absent.
   int operator[](const void* p) { return slot(p).value; }
 
  private:
@@ -31,7 +31,7 @@ class PointerTable {
     const void* key = nullptr;
     int value = 0;
   };
-  Slot& slot(const void* p) {  // open addressing; half of the slots stay empty
+  Slot& slot(const void* p) {  // open addressing; at least half of the slots are empty
     Slot* const slots = many_.empty() ? few_ : many_.data();
     std::size_t k = (reinterpret_cast<std::uintptr_t>(p) * 0x9e3779b97f4a7c15ull >> 32) & mask_;
     while (slots[k].key != nullptr && slots[k].key != p) k = (k + 1) & mask_;

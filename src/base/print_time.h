@@ -1,4 +1,4 @@
-// SHARDARRAY_DEBUG=time: how long every part of a compilation takes, on stderr.
+// SHARDARRAY_DEBUG=time: how long each part of a compilation takes, on stderr.
 #pragma once
 #include <chrono>
 
@@ -6,7 +6,7 @@ namespace shardarray {
 
 bool prints_times();
 
-/// From its making to its end.
+/// Times its own lifetime.
 class PrintTime {
  public:
   explicit PrintTime(const char* what) : what_(what), start_(std::chrono::steady_clock::now()) {}

@@ -21,7 +21,7 @@ namespace {
 
 bool is_ours(const struct stat& s) { return s.st_uid == geteuid() && (s.st_mode & (S_IWGRP | S_IWOTH)) == 0; }
 
-/// The way to a folder, part by part.
+/// Walks to a folder, component by component.
 class FolderWalk {
  public:
   FolderWalk(const std::string& path, PrivateFolder::Missing missing) : missing_(missing), at_(-1) {
@@ -30,7 +30,7 @@ class FolderWalk {
     if (!failed) push(whole.string());
   }
 
-  /// The folder, opened to be read; none where it is missing or refused.
+  /// The folder, opened for reading; invalid if missing or refused.
   Descriptor run() {
     if (rest_.empty() || !from_root()) return Descriptor(-1);
     while (!rest_.empty()) {
@@ -66,7 +66,7 @@ class FolderWalk {
     return at_ && fstat(at_.get(), &s) == 0 && trusted(s, "/");
   }
 
-  /// Whether nobody else can change what stands in a folder, or where a link leads.
+  /// Whether nobody else can change the entries of a folder, or the target of a link.
   bool trusted(const struct stat& s, const std::string& shown) {
     const bool link = S_ISLNK(s.st_mode);
     if (s.st_uid != 0 && s.st_uid != geteuid()) refusal = fmt::format("'{}' belongs to another user", shown);
@@ -79,7 +79,7 @@ class FolderWalk {
     constexpr int flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
     Descriptor next(openat(at_.get(), part.c_str(), flags));
     if (!next && errno == ENOENT && missing_ == PrivateFolder::Missing::make) {
-      mkdirat(at_.get(), part.c_str(), 0700);  // another process may be faster
+      mkdirat(at_.get(), part.c_str(), 0700);  // another process may create it first
       next = Descriptor(openat(at_.get(), part.c_str(), flags));
     }
     struct stat s {};
@@ -104,7 +104,7 @@ class FolderWalk {
 
   PrivateFolder::Missing missing_;
   Descriptor at_;
-  std::string shown_;  // the path of `at_`
+  std::string shown_;  // path of `at_`
   std::deque<std::string> rest_;
   int links_ = 0;
 };
@@ -125,7 +125,7 @@ PrivateFolder::PrivateFolder(const std::string& path, Missing missing) {
 
 PrivateFolder::~PrivateFolder() {
   struct stat s {};
-  if (is_open(s)) ::close(descriptor_);  // else the number may be somebody else's by now
+  if (is_open(s)) ::close(descriptor_);  // otherwise the number may have been reused
 }
 
 bool PrivateFolder::is_open(struct stat& s) const {
@@ -161,7 +161,7 @@ bool PrivateFolder::write(const std::string& name, std::span<const std::span<con
   Descriptor file(openat(descriptor_, fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                          S_IRUSR | S_IWUSR));
   if (!file) return false;
-  bool whole = fchmod(file.get(), S_IRUSR | S_IWUSR) == 0;  // an umask may have taken bits away
+  bool whole = fchmod(file.get(), S_IRUSR | S_IWUSR) == 0;  // the umask may have cleared bits
   {
     const NoSizeSignal quiet;
     for (const std::span<const char> part : parts) whole = whole && write_all(file.get(), part);

@@ -1,16 +1,16 @@
-// PrivateFolder: files that nobody but this user, and root, can have written.
+// PrivateFolder: files that only this user or root can have written.
 //
-// What stands in it may be executed, so its name is trusted once and never again:
-// - The path is walked from the root, every part below the descriptor of the part before. Each, links too, must belong to this
-//   user or to root, and others may not write there; where the sticky bit is set (/tmp) they may, since they can neither remove
-//   nor rename what is not theirs. The folder itself is this user's, and nobody else's to write.
-// - All later work goes through the folder's descriptor, which is looked at again before each use: who renames a parent,
-//   changes a link or the folder's mode, or closes the descriptor, makes nothing foreign readable.
-// - A file is read if it is a regular one, this user's, not writable by others and no longer than asked for: looked at on
-//   the opened descriptor. Links are not followed; FIFOs and devices do not block.
-// - A file is written whole or not at all, under a name of its own until it is, with mode 0600 whatever the umask. A full disk,
-//   a limit on the size of files (no SIGXFSZ comes) and interruptions are failures, not errors.
-// Names have no slashes. Threads and processes may work in one folder at once.
+// Their contents may be executed, so a path is trusted only once, when it is opened:
+// - The path is walked from the root, each component relative to the descriptor of the previous one. Each, including links, must belong to
+//   this user or root and must not be writable by others, except with the sticky bit (/tmp), under which they can neither remove nor rename
+//   what is not theirs. The folder itself must belong to this user and be writable by nobody else.
+// - All later operations use the folder's descriptor, which is checked again before each use: renaming a parent, changing a link or the
+//   folder's mode, or closing the descriptor never leads to reading foreign files.
+// - A file is read if it is a regular one, owned by this user, not writable by others and no longer than requested; this is checked on the
+//   opened descriptor. Links are not followed; FIFOs and devices do not block.
+// - Writes are atomic, through a temporary name, with mode 0600 whatever the umask. A full disk, a file size limit (no SIGXFSZ is raised)
+//   and interruptions make them return false, they do not throw.
+// Names have no slashes. Threads and processes may use one folder concurrently.
 #pragma once
 #include <sys/stat.h>
 
@@ -25,23 +25,23 @@ namespace shardarray {
 class PrivateFolder {
  public:
   enum class Missing : std::uint8_t { make, leave };
-  /// Makes missing parts with mode 0700, or not. An empty path is no folder; a relative one counts from the current folder.
+  /// `make` creates missing components with mode 0700. An empty path is no folder; a relative one starts at the current folder.
   PrivateFolder(const std::string& path, Missing missing);
   ~PrivateFolder();
   PrivateFolder(const PrivateFolder&) = delete;
   PrivateFolder& operator=(const PrivateFolder&) = delete;
 
-  /// Whether files can be read there. False once the folder is not what it was.
+  /// Whether files can be read there. False once the folder has been changed.
   bool usable() const;
-  /// Why a folder that is there was not taken, with the part of the path that others can change; empty if it was, or is not there.
+  /// Why an existing folder was refused, with the component that others can change; otherwise empty.
   const std::string& refusal() const { return refusal_; }
 
-  /// All of a file of at most `most` bytes.
+  /// The whole file, if it has at most `most` bytes.
   std::optional<std::vector<char>> read(const std::string& name, std::uint64_t most) const;
-  /// A file of these parts, in place of the one of that name. False: it stays as it was.
+  /// Replaces the file of this name by the concatenated parts. False: the old one is unchanged.
   bool write(const std::string& name, std::span<const std::span<const char>> parts) const;
   void remove(const std::string& name) const;
-  /// Sets when the file was used to now.
+  /// Sets the file's time of last use to now.
   void touch(const std::string& name) const;
 
   struct File {

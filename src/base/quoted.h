@@ -1,11 +1,11 @@
-// Texts as literals of a program.
+// Texts as string literals of a program.
 #pragma once
 #include <string>
 #include <string_view>
 
 namespace shardarray {
 
-/// `"a \"b\""`: in quotes, with what would end or change it escaped.
+/// `"a \"b\""`: quoted, with quotes, backslashes and newlines escaped.
 inline std::string in_quotes(std::string_view text) {
   std::string r = "\"";
   for (const char c : text) {

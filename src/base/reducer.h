@@ -1,10 +1,10 @@
-// The ways in which several values become one. Between devices `any` is the or of the bits, of every dtype.
+// Reductions. Between devices `any` is the bitwise or, for every dtype.
 #pragma once
 #include <cstdint>
 
 namespace shardarray {
 
-// g++ 12 takes scoped enumerators for shadows of globals of the same name.
+// g++ 12 warns that scoped enumerators shadow globals of the same name.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
 enum class Reducer : std::uint8_t { none, sum, max, min, prod, any, all };

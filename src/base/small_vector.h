@@ -19,7 +19,7 @@ template <class T, std::size_t N> class SmallVector {
   using value_type = T;
   using iterator = T*;
   using const_iterator = const T*;
-  SmallVector() {}  // not defaulted: the storage is not zeroed
+  SmallVector() {}  // not defaulted: that would zero the storage
   explicit SmallVector(std::size_t n) { resize(n); }
   explicit SmallVector(std::span<const T> o) { append(o); }
   SmallVector(std::initializer_list<T> o) { append(o); }
@@ -51,14 +51,14 @@ template <class T, std::size_t N> class SmallVector {
     if (size_ < N) new (few() + size_++) T(std::forward<A>(a)...);
     else push_back_many(T(std::forward<A>(a)...));
   }
-  /// Grows to n elements.
+  /// n >= size().
   void resize(std::size_t n) {
     while (size_ < n) push_back(T());
   }
   void pop_back() {
     if (size_ > N + 1) {
       many_.pop_back();
-    } else if (size_ == N + 1) {  // the others move in
+    } else if (size_ == N + 1) {  // the remaining N move back inline
       for (std::size_t k = 0; k < N; k++) new (few() + k) T(std::move(many_[k]));
       many_.clear();
     } else {
@@ -66,13 +66,13 @@ template <class T, std::size_t N> class SmallVector {
     }
     size_--;
   }
-  /// `x` becomes the element at `at`; those behind it move on.
+  /// Inserts `x` before `at`.
   void insert(const T* at, T x) {
     const auto place = at - begin();
     push_back(std::move(x));
     std::rotate(begin() + place, end() - 1, end());
   }
-  /// Those of another container, the same way.
+  /// Inserts the elements of another container before `at`.
   template <std::input_iterator It> void insert(const T* at, It first, It last) {
     const auto place = at - begin(), old = std::ssize(*this);
     for (; first != last; ++first) push_back(*first);
@@ -123,7 +123,7 @@ template <class T, std::size_t N> class SmallVector {
     for (const T& x : o) push_back(x);
   }
   void push_back_many(T x) {
-    if (size_ == N) {  // all of them move out
+    if (size_ == N) {  // all elements move to the heap
       many_.reserve(2 * N);
       for (T& y : *this) many_.push_back(std::move(y));
       for (std::size_t k = 0; k < N; k++) few()[k].~T();

@@ -11,7 +11,7 @@ struct Letter {
   std::size_t bytes, columns;
 };
 
-// The first of a text that is not empty. A byte that begins none counts as one.
+// The first letter of a non-empty text. A byte that does not start one counts as one letter.
 Letter first_letter(std::string_view text) {
   const auto first = static_cast<unsigned char>(text[0]);
   const std::size_t bytes = first < 0xc0 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
@@ -22,7 +22,7 @@ Letter first_letter(std::string_view text) {
   struct Range {
     std::uint32_t first, last;
   };
-  // Unicode's East Asian Width W and F, in blocks, and emoji.
+  // Unicode's East Asian Width W and F, as blocks, and emoji.
   static constexpr std::array wide{Range{0x1100, 0x115f},   Range{0x2329, 0x232a},   Range{0x2e80, 0xa4cf},
                                    Range{0xac00, 0xd7a3},   Range{0xf900, 0xfaff},   Range{0xfe10, 0xfe19},
                                    Range{0xfe30, 0xfe6f},   Range{0xff00, 0xff60},   Range{0xffe0, 0xffe6},

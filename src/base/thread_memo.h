@@ -1,4 +1,4 @@
-// ThreadMemo: what a thread found last in a table that others share, found again without the table's lock.
+// ThreadMemo: the entries that a thread last found in a shared table, found again without the table's lock.
 #pragma once
 #include <array>
 #include <atomic>
@@ -9,7 +9,7 @@
 
 namespace shardarray {
 
-/// The name of a table for all time: addresses are used again, these are not.
+/// A unique name of a table; unlike its address it is never reused.
 class TableId {
  public:
   TableId() : number_(next()++) {}
@@ -24,10 +24,10 @@ class TableId {
   std::uint64_t number_;
 };
 
-/// It keeps nothing alive: an entry that its table gave up is gone here too.
+/// Keeps nothing alive: an entry that its table dropped is gone here too.
 template <class Entry> class ThreadMemo {
  public:
-  /// Null: this thread found nothing there lately.
+  /// Null if this thread has not found it recently.
   static std::shared_ptr<const Entry> find(const TableId& table) {
     const Slot& s = slot(table);
     return s.table == table.number() ? s.entry.lock() : nullptr;
