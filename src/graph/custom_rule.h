@@ -1,5 +1,5 @@
-// CustomRule: derivatives that the author of a function gave it (custom_jvp, custom_vjp), as graphs. They are made where the call is
-// recorded; for calls of the function inside of its own derivative, when they are asked for.
+// CustomRule: user-defined derivatives of a function (custom_jvp, custom_vjp), as graphs. They are traced where the call is recorded; for
+// calls of the function inside its own derivative, when they are needed.
 #pragma once
 #include <functional>
 #include <memory>
@@ -10,12 +10,12 @@
 
 namespace shardarray {
 
-/// Operands of the call are arguments, then what the function captured, then what the derivative did.
+/// The operands of the call are the arguments, the function's captures, and the derivative's captures.
 struct CustomGraphs {
-  /// custom_jvp: arguments, captured by the derivative, tangents of floating arguments -> tangents of floating results.
-  /// custom_vjp: arguments, captured by the derivative -> residuals.
+  /// custom_jvp: arguments, derivative's captures, tangents of floating arguments -> tangents of floating results.
+  /// custom_vjp: arguments, derivative's captures -> residuals.
   Graph forward;
-  /// custom_vjp: captured by the derivative, residuals, cotangents of floating results -> those of floating arguments.
+  /// custom_vjp: derivative's captures, residuals, cotangents of floating results -> cotangents of floating arguments.
   Graph backward;
 };
 
@@ -23,19 +23,19 @@ struct CustomRule {
   const char* function = nullptr;
   bool is_vjp = false;
   std::size_t arguments = 0,
-              captured = 0;  ///< operands: arguments; captured by the derivative (the last ones)
+              captured = 0;  ///< numbers of operands: arguments; the derivative's captures (the last ones)
   std::shared_ptr<const CustomGraphs> made;
-  /// For arguments of these types. Throws TraceError where the derivative captures arrays.
+  /// Traces them for arguments of these types. Throws TraceError if the derivative captures arrays.
   std::function<CustomGraphs(std::span<const Type>)> make;
 };
 
-/// The graph that such a call calls, with its derivative: nothing that is compiled depends on that, so keys and equality leave it out.
+/// The called graph together with its derivative. Compiled code does not depend on the rule, so keys and equality ignore it.
 struct CustomGraph : Graph {
   CustomGraph(Graph g, std::shared_ptr<const CustomRule> r) : Graph(std::move(g)), rule(std::move(r)) {}
   std::shared_ptr<const CustomRule> rule;
 };
 
-/// Throws Error where one of these, or of those inside of them, is a tangent that only the way back is known of. In ops/.
+/// Throws Error if one of these nodes, or of those in their graphs, is a tangent that can only be transposed (custom_vjp). In ops/.
 void refuse_reverse_only(std::span<Node* const> nodes);
 
 }  // namespace shardarray

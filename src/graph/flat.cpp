@@ -85,7 +85,7 @@ FlatGraph flatten(const Graph& g) {
     flat.inputs.push_back(first[a.node()]);
   }
   auto value = [&](const Array& a) { return first.at(a.node()) + static_cast<int>(a.index()); };
-  std::vector<Array> roots = g.out;  // what effects want to see are results
+  std::vector<Array> roots = g.out;  // operands of effects become results
   for (const Array& e : g.effects) roots.insert(roots.end(), e.node()->in().begin(), e.node()->in().end());
   for (Node* n : topological(std::span<const Array>(roots), [&](Node* x) { return !first.contains(x); })) {
     std::vector<int> in;

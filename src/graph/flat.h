@@ -13,7 +13,7 @@ struct FlatNode {
   const Op* op = nullptr;
   AttrsRef attrs;
   std::vector<int> in;  ///< value numbers
-  int first_out = 0;    ///< its outputs are the values first_out, first_out + 1, ...
+  int first_out = 0;    ///< its outputs are values first_out, first_out + 1, ...
   std::vector<Type> in_types, out_types;
   detail::RecordedLine where;
   const Modes* modes = nullptr;  ///< of the line where it was recorded
@@ -24,7 +24,7 @@ struct FlatNode {
   }
 };
 
-/// Nodes that were appended to a graph, and their values.
+/// The last nodes of a graph, with their values.
 struct GraphTail {
   std::vector<FlatNode> nodes;
   std::vector<Type> types;
@@ -41,18 +41,18 @@ struct FlatGraph {
   /// Appends a node and its output values; returns the first of them.
   int add(const Op* op, AttrsRef attrs, std::vector<int> in, std::vector<Type> out,
           detail::RecordedLine where, const Modes* modes);
-  /// Takes off what stands behind so many nodes and values.
+  /// Removes everything after the first node_count nodes and value_count values.
   GraphTail take_tail(std::size_t node_count, std::size_t value_count);
-  /// Appends what was taken off.
+  /// Appends what take_tail removed.
   void append(GraphTail tail);
-  /// One value a line: `%3 f32[8,4] = add %1 %2   file.cpp:12`.
+  /// One value per line: `%3 f32[8,4] = add %1 %2   file.cpp:12`.
   std::string to_string() const;
 };
 
-/// Throws InternalError naming the node when an operand is not yet defined, a type does not agree, or an output is missing.
+/// Throws InternalError naming the node if an operand is not yet defined, a type mismatches, or an output is missing.
 void verify(const FlatGraph& g, const char* pass);
 
-/// The nodes below g.out, with g.in as inputs. Absent outputs are left out. The operands of effects are outputs, too: the last.
+/// The nodes below g.out, with g.in as inputs. Absent outputs are left out. The operands of effects are appended to the outputs.
 FlatGraph flatten(const Graph& g);
 
 }  // namespace shardarray

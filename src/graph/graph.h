@@ -1,4 +1,4 @@
-// Graph: a recorded function, closed (captures are inputs). What transforms take and give.
+// Graph: a recorded function, closed (captures are inputs). Transforms map graphs to graphs.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -11,15 +11,15 @@
 namespace shardarray {
 
 struct Graph {
-  std::vector<Array> in;            ///< placeholders, one per input
-  std::vector<Array> out;           ///< absent entries are allowed
+  std::vector<Array> in;            ///< placeholders
+  std::vector<Array> out;           ///< may contain absent arrays
   std::vector<Array> effects = {};  ///< results of nodes that act on the host, in program order
 };
 
-/// A placeholder of a type; `w` is for messages.
+/// `w` is for messages.
 Array placeholder(const Type& t, Where w = {});
 
-/// The nodes reachable from `roots`, operands before users; `enter` says which to visit. Iterative. `expected`: about how many.
+/// The nodes reachable from `roots`, operands before users; `enter` says which to visit. Iterative. `expected`: their approximate number.
 template <class Enter>
 std::vector<Node*> topological(std::span<const Array> roots, Enter enter, std::size_t expected = 0);
 

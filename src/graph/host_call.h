@@ -1,4 +1,4 @@
-// A function of the host that is called with the values of arrays: prints and callbacks inside traced functions.
+// A host function that is called with array values: prints and callbacks inside traced functions.
 #pragma once
 #include <functional>
 #include <memory>
@@ -13,11 +13,11 @@ namespace shardarray {
 
 struct HostCall {
   HostFunction function;
-  /// One call for all rows of a vmap instead of one for each.
+  /// One call for all rows of a vmap instead of one per row.
   bool whole_vmap = false;
-  /// Called once a compilation, with the shape of its operand, all rows of the maps included, and where that lies.
+  /// Called once per compilation, with the operand's shape, including all mapped dimensions, and its sharding.
   std::function<void(const Shape&, const Sharding&)> inspect = nullptr;
-  /// The maps it was recorded in, innermost first; each put a leading dimension on those operands that it maps.
+  /// The enclosing maps, innermost first; each added a leading dimension to its mapped operands.
   struct Level {
     std::shared_ptr<const Axis> axis;
     std::vector<bool> mapped;
@@ -27,7 +27,7 @@ struct HostCall {
 };
 
 class Node;
-/// Runs the call of an effect node whose operands can be computed. In execute/.
+/// Runs an effect node whose operands can be computed. In execute/.
 void run_effect(const Node& n);
 
 }  // namespace shardarray

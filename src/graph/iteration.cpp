@@ -61,7 +61,7 @@ Trimmed trimmed(const Iteration& whole, const std::vector<bool>& used) {
   const auto want = [&](std::size_t result) {
     if (wanted[result] || r.forwarded[result] >= 0) return;
     wanted[result] = true;
-    if (result < whole.carries) needed[first_carry + result] = true;  // its first value may be all that it is
+    if (result < whole.carries) needed[first_carry + result] = true;  // its result may be the initial value
     todo.push_back(g.out[result].node());
   };
   for (std::size_t k = 0; k < g.out.size(); k++)

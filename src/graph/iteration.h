@@ -1,7 +1,7 @@
-// Iteration: a graph that is called again and again, each time on what the call before gave (Form::iterate).
+// Iteration: a graph that is called repeatedly on the results of its previous call (Form::iterate); JAX's scan.
 //
-// The graph takes constants, carries and elements, and gives carries and elements. The op takes the constants, the first
-// carries and sequences (elements along dimension 0), and gives the last carries and sequences.
+// The graph takes constants, carries and elements, and returns carries and elements. The op takes the constants, the initial carries and
+// sequences (of elements along dimension 0), and returns the final carries and sequences.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -15,40 +15,40 @@ namespace shardarray {
 struct Iteration {
   std::shared_ptr<const Graph> body;
   std::size_t constants = 0, carries = 0;
-  std::int64_t length = 1;  ///< how often: 1 or more
-  bool reverse = false;     ///< from the last elements of the sequences to the first
+  std::int64_t length = 1;  ///< number of calls, at least 1
+  bool reverse = false;     ///< from the last element to the first
 
   static Iteration of(const Attrs& a);
   Attrs attrs() const;
   /// The operand that is the first sequence.
   std::size_t first_element() const { return constants + carries; }
-  /// Whether a call gives carry k as it found it.
+  /// Whether the body returns carry k unchanged.
   bool keeps(std::size_t k) const { return body->out[k].node() == body->in[constants + k].node(); }
 };
 
-/// Of elements of type t.
+/// The sequence type for elements of type t.
 Type sequence_of(Type t, std::int64_t length);
-/// Of the sequence of type t.
+/// The element type of a sequence of type t.
 Type element_of(Type t);
 
-/// Which results of `g` depend on an input of which this is true.
+/// Which results of `g` depend on an input marked in `from`.
 std::vector<bool> depending(const Graph& g, const std::vector<bool>& from);
 
-/// An iteration with fewer operands or results.
+/// An iteration without unneeded operands and results.
 struct Trimmed {
   Iteration iteration;
-  /// Those that are left, by their old numbers, in their new order.
+  /// The remaining ones, by their old numbers, in their new order.
   std::vector<std::size_t> operands, results;
-  /// Result -> the operand that it is: of a carry that never changes, of elements that are handed through; -1: of others.
+  /// Result -> the operand that it equals (a carry that never changes, or elements that are passed through), or -1.
   std::vector<int> forwarded;
 };
-/// Without what no result in `used` needs. A carry that never changes becomes a constant.
+/// Removes what no result in `used` needs. A carry that never changes becomes a constant.
 Trimmed trimmed(const Iteration& whole, const std::vector<bool>& used);
 
-/// Records it, trimmed; its results, of those that are not used only what needs no call. In ops/.
+/// Records it, trimmed; returns its results. Unused ones are present only if they need no call. In ops/.
 std::vector<Array> record_iteration(const Iteration& it, std::span<const Array> operands,
                                     const std::vector<bool>& used);
-/// All are used.
+/// The same, with all results used.
 std::vector<Array> record_iteration(const Iteration& it, std::span<const Array> operands);
 
 }  // namespace shardarray

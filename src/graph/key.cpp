@@ -9,7 +9,7 @@ namespace shardarray {
 
 namespace {
 
-// Which lists there are, then those: most ops have one or two.
+// A word of flags says which lists follow: most ops have one or two.
 void put_attrs(const Attrs& a, Words& words) {
   const std::size_t head = words.size();
   std::uint64_t bits = static_cast<std::uint64_t>(a.dtype) | static_cast<std::uint64_t>(a.reducer) << 8 |
@@ -50,7 +50,7 @@ void put_attrs(const Attrs& a, Words& words) {
 void put_node(const Op* op, const Attrs* attrs, const Modes* modes, std::span<const int> in,
               std::size_t outputs, Words& words) {
   std::uint64_t* w = more_words(2 + in.size(), words);
-  *w++ = reinterpret_cast<std::uintptr_t>(op);  // ops live for ever
+  *w++ = reinterpret_cast<std::uintptr_t>(op);  // ops are never destroyed
   *w++ = (outputs | static_cast<std::uint64_t>(attrs != nullptr) << 24 |
           (modes ? static_cast<std::uint64_t>(modes->policy) << 25 |
                        static_cast<std::uint64_t>(modes->reproducible) << 27 |

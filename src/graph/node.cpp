@@ -69,7 +69,7 @@ static void add_pending(Pending& below, const Node& operand, std::uint32_t outpu
       saturating_add(below.kilobytes, p.depth == 0 ? operand.out()[output].kilobytes : p.kilobytes);
 }
 
-// Of a type that was checked.
+// `t` was checked by check_type.
 static std::uint32_t kilobytes_of(const Type& t) {
   auto bytes = static_cast<std::int64_t>(itemsize(t.dtype));
   for (const std::int64_t n : t.shape) bytes *= std::max<std::int64_t>(1, n);
@@ -79,7 +79,7 @@ static std::uint32_t kilobytes_of(const Type& t) {
 static bool has_slope(const Array& a) {
   return a.has_value() && is_inexact(a.node()->out()[a.index()].type.dtype);
 }
-// Whether a derivative may come through: of whole numbers, bools and keys none does.
+// Whether derivatives may pass: never through integers, bools and keys.
 static bool carries_slopes(const Op* op, std::span<const Type> outputs) {
   return std::ranges::any_of(outputs, [](const Type& t) { return is_inexact(t.dtype); }) &&
          std::string_view(op->name) != "stop_gradient";
@@ -89,12 +89,12 @@ template <class A>
 Node* Node::make(const Op* op, std::span<A> inputs, std::span<const Type> outputs, AttrsRef attrs,
                  Where where) {
   static_assert(sizeof(Node) % alignof(Output) == 0 && sizeof(Output) % alignof(Array) == 0);
-  if (op->form != Form::leaf)  // whose values are there
+  if (op->form != Form::leaf)  // the values of leaves already exist
     for (const Type& t : outputs) check_type(t, op->name);
   const TraceState& state = trace_state();
   std::uint64_t gradient = state.gradients.empty() ? 0 : state.gradients.front();
   std::uint64_t variable = 0;
-  for (const Array& a : inputs) {  // its own gradient's, else the youngest one's
+  for (const Array& a : inputs) {  // that of its own gradient, else of the youngest
     const std::uint64_t v = a.has_value() ? a.node()->variable : 0;
     if (v == 0 || variable == v || (variable != 0 && variable == gradient) || !has_slope(a)) continue;
     variable = v == gradient ? v : std::max(variable, v);
@@ -151,7 +151,7 @@ void Node::destroy() {
   give_block(this, bytes);
 }
 
-// Dead nodes are chained through link_: a chain of a million nodes needs no stack.
+// Dead nodes are linked through link_: dropping a chain of a million nodes needs no stack.
 void Node::drop(Node* n, const Array* handle) {
   if (n->counts_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   if (n->donor()) [[unlikely]]
@@ -162,7 +162,7 @@ void Node::drop(Node* n, const Array* handle) {
     dead = d->link_;
     for (Array& a : d->own()) {
       Node* c = a.node();
-      new (&a) Array();  // its count is given back here
+      new (&a) Array();  // its count is dropped below
       if (c && c->counts_.fetch_sub(reader + 1, std::memory_order_acq_rel) == reader + 1) {
         c->link_ = dead;
         dead = c;

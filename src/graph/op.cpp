@@ -6,7 +6,7 @@
 
 #include "graph/trace_state.h"
 
-// The ends of the section, from the linker.
+// The bounds of the section, defined by the linker.
 extern "C" [[gnu::visibility(
     "hidden")]] const shardarray::Op __start_shardarray_ops[];  // NOLINT(bugprone-reserved-identifier)
 extern "C" [[gnu::visibility(
@@ -31,7 +31,7 @@ const char* called_in(const Array& a) {
 
 void refuse_donated(const std::string& function, const Array& a, const char* donor) {
   const Node& n = *a.node();
-  // What was moved in has no value any more; what an option gave away has one without memory.
+  // An array donated by move has no value any more; one donated by an option has a value without memory.
   const bool by_option = n.out()[a.index()].value != nullptr;
   throw DonationError(fmt::format(
       "{}: Array has been deleted with shape={}: it was donated to {}. {} to keep it, or use the result.",
@@ -39,7 +39,7 @@ void refuse_donated(const std::string& function, const Array& a, const char* don
       by_option ? "Leave it out of the options donate and donate_args" : "Pass it without std::move"));
 }
 
-// The node, with one count.
+// Returns the node with one reference.
 template <class A> static Node* make_unguarded(const Op& op, std::span<A> in, AttrsRef attrs, Where w) {
   static const Attrs& none_given = *new Attrs;
   SmallVector<Type, 4> types;
@@ -51,7 +51,7 @@ template <class A> static Node* make_unguarded(const Op& op, std::span<A> in, At
   Node* n = Node::make(&op, in, out, std::move(attrs), w);
   if (op.effect && !trace_state().effects.empty()) trace_state().effects.back().push_back(handle(n));
   if (n->pending().exceeds(pending_limit)) {
-    const Array kept = handle(n);  // relieve() may throw
+    const Array kept = handle(n);  // because relieve() may throw
     Node::drop(n);
     relieve(n);
     return n->retain(), n;

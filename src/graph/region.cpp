@@ -8,7 +8,7 @@ namespace shardarray {
 
 namespace {
 
-// The axes, and behind them what one position of the innermost has beyond one device.
+// The axes, followed by those of the devices that each innermost position still has.
 std::vector<std::pair<std::string, std::int64_t>> mesh_axes(const std::vector<const Axis*>& axes,
                                                             const Region& region) {
   std::vector<std::pair<std::string, std::int64_t>> all;
@@ -24,7 +24,7 @@ std::vector<std::pair<std::string, std::int64_t>> mesh_axes(const std::vector<co
   for (const auto& a : behind) inner *= a.second;
   if (inner == rest) all.insert(all.end(), behind.begin(), behind.end());
   else all.emplace_back("rest", rest);
-  for (std::size_t k = 0; k < all.size(); k++) {  // names must be there, and distinct
+  for (std::size_t k = 0; k < all.size(); k++) {  // every axis needs a distinct name
     const auto same = [&](const auto& a) { return a.first == all[k].first; };
     if (all[k].first.empty() || std::any_of(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(k), same))
       all[k].first = fmt::format("map{}", k);

@@ -1,4 +1,4 @@
-// The devices of a map whose positions are devices: pmap and shard_map.
+// The devices of maps whose positions are devices: pmap and shard_map.
 #pragma once
 #include <optional>
 #include <vector>
@@ -8,22 +8,20 @@
 
 namespace shardarray {
 
-/// What the device axes of one outermost map share.
+/// Shared by the device axes of one outermost map.
 struct Region {
-  /// pmap: position (a, b, ...) of axes of sizes A, B, ... is device (a * B + b) * ... of the list; empty: the first ones.
+  /// pmap: position (a, b, ...) of axes of sizes A, B, ... is device (a * B + b) * ... of the list; empty: the first devices.
   std::vector<Device> devices;
-  /// pmap: how many devices one position of the outermost axis has, for the maps inside; and their axes, as far as they
-  /// are the same everywhere.
+  /// pmap: how many devices each position of the outermost axis has for inner maps, and the axes of those as far as they agree.
   std::int64_t inside = 1;
   std::vector<std::pair<std::string, std::int64_t>> axes_inside;
-  /// shard_map: axes are those of the mesh.
+  /// shard_map: the axes are those of this mesh.
   std::optional<Mesh> mesh;
-  /// shard_map over some axes of the mesh: the others go on as outside.
+  /// shard_map over some axes of the mesh: the others stay automatic.
   bool partial = false;
 };
 
-/// The sharding in which dimension dims[k] (negative; 0: none) of a value of this rank lies on axes[k], innermost first.
-/// The last axis is the outermost.
+/// The sharding of a value of this rank in which axes[k] shards dimension dims[k] (negative; 0: none). axes are innermost first.
 Sharding region_sharding(const std::vector<std::shared_ptr<const Axis>>& axes, const Shape& dims,
                          std::size_t rank);
 

@@ -1,5 +1,5 @@
-// Rule: the factors of an op. "ik,kj->ij" names each dimension's factor; from the factors follow the shape check, where the
-// op may run, what must be communicated, how it is batched and what it costs.
+// Rule: the factors of an op. "ik,kj->ij" names each dimension's factor. From them follow the shape check, where the op can run, what must
+// be communicated, how it is batched and what it costs.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -12,11 +12,11 @@
 namespace shardarray {
 
 enum class Role : std::uint8_t {
-  pass,    // stays where it is
-  reduce,  // combined away: cutting it leaves a partial result
-  halo,    // neighbours' elements are needed: cut alike on both sides, boxes move
-  scan,    // combined step by step: cutting it, every device needs the totals in front of its part
-  whole,   // must not be cut
+  pass,    // needs no communication
+  reduce,  // reduced: sharding it leaves a partial result
+  halo,    // needs neighbouring elements: sharded alike on both sides, boxes are exchanged
+  scan,    // a prefix scan: if sharded, every device needs the totals before its tile
+  whole,   // must not be sharded
 };
 
 struct Factor {
@@ -25,7 +25,7 @@ struct Factor {
   Reducer reducer = Reducer::none;
   friend bool operator==(const Factor&, const Factor&) = default;
 };
-/// The factors of one dimension, most significant first. Several only where a reshape merges or splits.
+/// The factors of one dimension, most significant first. More than one only if a reshape merges or splits.
 using DimFactors = std::vector<int>;
 
 struct Rule {
@@ -37,21 +37,21 @@ struct Rule {
   }
 };
 
-/// What an op's functions see of a node: recorded (Node) or in a compiler pass.
+/// An op's view of a node, recorded or in a compiler pass.
 struct Call {
   const Op* op = nullptr;
   std::span<const Type> in;
-  std::span<const Type> out;  ///< empty while the types are being inferred
+  std::span<const Type> out;  ///< empty while types are inferred
   const Attrs* attrs = nullptr;
-  /// Per operand: the float that all its elements are, where the program says which (a literal); else NaN. Empty: not looked at.
+  /// Per operand: the value of all its elements if it is a float literal, else NaN. Empty: unknown.
   std::span<const double> literals = {};
   bool summands_asked =
-      false;  ///< of operands that the program wants as summands: products may round each of them
+      false;  ///< the program wants operands kept as summands: products may round each of them
 };
 
-/// Every dimension a factor of its own, shared by all operands and results of that shape.
+/// One factor per dimension, shared by all operands and results of that shape.
 Rule pointwise_rule(const Call& c);
-/// An einsum with one letter per dimension: a letter that is missing on the right is summed.
+/// An einsum with one letter per dimension: letters missing on the right are summed.
 Rule einsum_rule(const Call& c, const std::string& letters);
 
 /// Splits "ab,bc->ac".
@@ -60,8 +60,7 @@ struct Letters {
   std::string out;
 };
 Letters split_letters(const std::string& letters);
-/// The letters of a product of two operands: of both and the result; of the first and the result; of the second and the result;
-/// of the sum.
+/// The letters of a product of two operands: in both and the result; in the first and the result; in the second and the result; summed.
 struct DotLetters {
   std::string batch, m, n, k;
 };

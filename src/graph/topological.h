@@ -1,4 +1,4 @@
-// Walks over nodes without recursion. Included by graph.h.
+// Non-recursive walks over nodes. Included by graph.h.
 #pragma once
 #include <utility>
 
@@ -8,7 +8,7 @@
 
 namespace shardarray {
 
-/// Nodes on the way down, and how many of their operands have been entered.
+/// The path of open nodes, each with the number of its operands already entered.
 struct OpenOperands {
   std::vector<std::pair<Node*, std::size_t>> nodes;
   void clear() {

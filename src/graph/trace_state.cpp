@@ -39,7 +39,7 @@ ValueAlone::~ValueAlone() { trace_state().value_alone = before_; }
 
 namespace {
 
-// Names of the outermost open gradients of all threads: as many as threads, few.
+// The outermost open gradients of all threads: at most one per thread, so few.
 struct OpenGradients {
   std::mutex mutex;
   struct Entry {
@@ -60,7 +60,7 @@ OpenGradients& open_gradients() {
 
 }  // namespace
 
-// Of all threads.
+// On all threads.
 static std::atomic<int> open_gradient_count{0};
 
 bool others_differentiate() {
