@@ -94,7 +94,7 @@ AxisList cut(const AxisList& axes, const AxisList& at) {
   return out;
 }
 
-// Of other divisor chains none is: of 6 devices the first half, (1,2), has nothing to do with the first third, (1,3).
+// Requires one divisor chain: of 6 devices, the half (1,2) and the third (1,3) are unrelated.
 static bool is_inside(SubAxis a, const AxisList& others) {
   return std::any_of(others.begin(), others.end(),
                      [&](SubAxis o) { return a.pre % o.pre == 0 && end_of(o) % end_of(a) == 0; });

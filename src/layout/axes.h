@@ -1,4 +1,4 @@
-// Calculating with sub-axes. A sub-axis (pre, size) is the run [pre, pre * size) of the divisor chain of n.
+// Arithmetic of sub-axes. A sub-axis (pre, size) is the interval [pre, pre * size) of a divisor chain of n.
 #pragma once
 #include <optional>
 #include <string>
@@ -13,24 +13,24 @@ constexpr std::int32_t end_of(SubAxis a) { return a.pre * a.size; }
 AxisList merged(const AxisList& axes);
 /// Sorted by pre, then merged: for lists whose order does not matter.
 AxisList sorted_merged(AxisList axes);
-/// Every pair is independent and all fit into n devices.
+/// Whether all pairs are independent and all fit into n devices.
 bool disjoint(const AxisList& axes, int n);
 
-/// What two lists share at their most significant end, and what is left of each.
+/// The common most significant part of two lists, and the rest of each.
 struct CommonPrefix {
   AxisList common, rest_a, rest_b;
 };
 CommonPrefix common_prefix(const AxisList& a, const AxisList& b);
 /// The sub-axes that cover both lists, sorted: exact unless two sub-axes overlap without a common refinement.
 AxisList cover(const AxisList& a, const AxisList& b);
-/// `axes` without `removed`; nothing unless every removed sub-axis lies inside one of `axes`.
+/// `axes` without `removed`; nullopt unless every removed sub-axis lies inside one of `axes`.
 std::optional<AxisList> without_axes(const AxisList& axes, const AxisList& removed);
-/// What of `axes` lies in none of `others`, and what lies in one, in the order of `axes`.
+/// The parts of `axes` outside of `others`, and those inside, in the order of `axes`.
 AxisList outside_of(const AxisList& axes, const AxisList& others);
 AxisList shared_axes(const AxisList& axes, const AxisList& others);
-/// `axes` cut at the ends of the sub-axes of `at` that fall inside.
+/// `axes` split at the boundaries of `at` that fall inside them.
 AxisList cut(const AxisList& axes, const AxisList& at);
-/// The lists one behind the other.
+/// The lists appended to each other.
 AxisList concatenated(const std::vector<AxisList>& lists);
 /// Product of the sizes.
 std::int64_t product(const AxisList& axes);

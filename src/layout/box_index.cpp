@@ -39,7 +39,7 @@ BoxIndex::BoxIndex(std::vector<Box> boxes) : boxes_(std::move(boxes)) {
 std::vector<int> BoxIndex::candidates(const Box& b) const {
   std::vector<int> found;
   if (order_.empty() || b.empty()) return found;
-  // Per dimension the starts from which a box may reach `b`: in [first, last).
+  // Per dimension, the starts of boxes that may reach `b`: [first, last).
   std::vector<std::size_t> first, last;
   std::size_t cells = 1;
   for (std::size_t d = 0; d < starts_.size(); d++) {
@@ -51,7 +51,7 @@ std::vector<int> BoxIndex::candidates(const Box& b) const {
     last.push_back(static_cast<std::size_t>(end - v.begin()));
     if (cells < order_.size()) cells *= last.back() - first.back();
   }
-  if (cells >= order_.size()) {  // more places than boxes
+  if (cells >= order_.size()) {  // at least as many cells as boxes
     found = order_;
     std::sort(found.begin(), found.end());
     return found;

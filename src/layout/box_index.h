@@ -1,4 +1,4 @@
-// Boxes by where they start.
+// An index of boxes by where they start.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -7,25 +7,25 @@
 
 namespace shardarray {
 
-/// Finds the boxes that meet another one without a look at all of them: those whose start lies in range, dimension by
-/// dimension. The time is that of what it finds where boxes are tiles of one value; for any boxes it is never wrong.
+/// Finds the boxes that intersect a given one without scanning all: only those whose start is in range in every dimension. For tiles of one
+/// value the time is proportional to the result; for other boxes it is correct but may be slower.
 class BoxIndex {
  public:
-  /// Boxes of one rank. Empty ones meet nothing.
+  /// Boxes of equal rank. Empty ones intersect nothing.
   explicit BoxIndex(std::vector<Box> boxes);
   const std::vector<Box>& boxes() const { return boxes_; }
-  /// Numbers of those that meet `b`, ascending.
+  /// Indices of the boxes that intersect `b`, ascending.
   std::vector<int> meeting(const Box& b) const;
-  /// Those at which meeting() looks.
+  /// The boxes that meeting() tests.
   std::vector<int> candidates(const Box& b) const;
 
  private:
   struct Starts {
-    std::vector<std::int64_t> values;  ///< ascending, each once
-    std::int64_t longest = 0;          ///< of the boxes
+    std::vector<std::int64_t> values;  ///< ascending, distinct
+    std::int64_t longest = 0;          ///< longest box
   };
   std::vector<Box> boxes_;
-  std::vector<int> order_;  ///< those that are not empty, by their lo
+  std::vector<int> order_;  ///< non-empty boxes, sorted by lo
   std::vector<Starts> starts_;
 };
 

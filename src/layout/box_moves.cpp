@@ -10,7 +10,7 @@
 namespace shardarray {
 namespace {
 
-// `a` without `b` as disjoint boxes, at most two per dimension.
+// `a` minus `b` as disjoint boxes, at most two per dimension.
 void cut_out(const Box& a, const Box& b, std::vector<Box>& out) {
   const Box common = intersect(a, b);
   if (common.empty()) {
@@ -33,7 +33,7 @@ void cut_out(const Box& a, const Box& b, std::vector<Box>& out) {
   }
 }
 
-// Each box that somebody holds, with its positions; in the order of the first ones.
+// The distinct non-empty boxes, each with the positions that hold it, ordered by their first position.
 std::vector<std::pair<Box, std::vector<int>>> distinct(const std::vector<Box>& sources) {
   std::vector<int> order;
   for (int p = 0; p < static_cast<int>(sources.size()); p++)
@@ -98,7 +98,7 @@ BoxSenders::BoxSenders(const std::vector<Box>& sources, std::vector<int> memory)
   }
 }
 
-// One in the target's memory, else the least loaded owner, nearest to `target` among equals.
+// An owner in the target's memory, else the least loaded owner; among equals the one nearest to `target`.
 int BoxSenders::sender(int box, int target) const {
   if (!memory_.empty()) {
     const std::vector<int>& owners = held_.owners(box);
@@ -136,7 +136,7 @@ void BoxSenders::fill(const Box& target, int p, std::vector<BoxMove>& out) {
   std::int64_t missing = target.elements();
   if (missing == 0) return;
   std::vector<int> wanted = held_.meeting(target), taken;
-  // What position p has itself comes first.
+  // Prefer what position p itself holds.
   const auto own = std::find(wanted.begin(), wanted.end(), held_.box_of(p));
   if (own != wanted.end()) std::rotate(wanted.begin(), own, own + 1);
   for (int b : wanted) {

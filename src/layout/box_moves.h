@@ -1,4 +1,4 @@
-// Who sends which box to whom.
+// Which position sends which box to which.
 #pragma once
 #include <cstdint>
 #include <set>
@@ -9,25 +9,25 @@
 
 namespace shardarray {
 
-/// One box that travels: global coordinates, and which position sends it to which.
+/// A box in transit: its global coordinates, its sender and its receiver.
 struct BoxMove {
   int from, to;
   Box box;
 };
 
-/// What is in some of these boxes, as boxes that do not overlap; those that come first stay whole.
+/// The union of these boxes as disjoint boxes; earlier ones stay whole.
 std::vector<Box> disjoint(const std::vector<Box>& boxes);
 
-/// What positions hold of one value, each box once.
+/// The boxes of one value that positions hold, without duplicates.
 class HeldBoxes {
  public:
-  /// `sources[p]` is what position p holds.
+  /// `sources[p]`: the box of position p.
   explicit HeldBoxes(const std::vector<Box>& sources);
-  /// In the order of their first positions; empty boxes are left out.
+  /// Ordered by their first position; without empty boxes.
   const std::vector<Box>& boxes() const { return index_.boxes(); }
   /// The positions that hold box b, ascending.
   const std::vector<int>& owners(int b) const { return owners_[static_cast<std::size_t>(b)]; }
-  /// The box that position p holds; -1: none.
+  /// The box of position p, or -1.
   int box_of(int p) const {
     return p < static_cast<int>(box_of_.size()) ? box_of_[static_cast<std::size_t>(p)] : -1;
   }
@@ -40,15 +40,15 @@ class HeldBoxes {
   BoxIndex index_;
 };
 
-/// Chooses who sends: boxes that together fill a target, each from one position of the sources: itself where it has the data,
-/// otherwise the first owner in its memory, otherwise the least loaded of the owners, nearest first. Empty boxes are left out.
+/// Chooses senders: boxes that together fill a target, each from one source position: the target itself if it has the data, else the first
+/// owner in its memory, else the least loaded owner, nearest first. Empty boxes are left out.
 class BoxSenders {
  public:
-  /// `memory`: by position, whose is the same as whose; empty: nobody's, or everybody's.
+  /// `memory`: an id per position, equal for positions that share a memory; empty: none or all do.
   explicit BoxSenders(const std::vector<Box>& sources, std::vector<int> memory = {});
-  /// Appends the moves that fill `target` at position p. Throws InternalError where the sources do not cover it.
+  /// Appends the moves that fill `target` at position p. Throws InternalError if the sources do not cover it.
   void fill(const Box& target, int p, std::vector<BoxMove>& out);
-  /// From here on nobody has sent anything.
+  /// Resets the loads of all senders.
   void restart();
 
  private:
@@ -58,10 +58,10 @@ class BoxSenders {
 
   HeldBoxes held_;
   std::vector<int> memory_;
-  std::vector<std::vector<int>> overlaps_;  // box -> others that meet it
+  std::vector<std::vector<int>> overlaps_;  // box -> other boxes that intersect it
   std::vector<std::set<Load>> loads_;       // box -> its owners
-  std::vector<std::int64_t> sent_;          // by position
-  std::vector<int> busy_;                   // those that have sent
+  std::vector<std::int64_t> sent_;          // elements, by position
+  std::vector<int> busy_;                   // positions that have sent something
 };
 
 }  // namespace shardarray

@@ -7,8 +7,7 @@
 namespace shardarray {
 namespace {
 
-// first[i]: the lowest position that holds tile i of dimension d and tile 0 of every other one; -1 where
-// there is none.
+// first[i]: the lowest position that holds tile i of dimension d and tile 0 of all others, or -1.
 std::vector<int> first_positions(const std::vector<std::vector<std::int64_t>>& index, std::size_t d,
                                  std::int64_t count, int n) {
   std::vector<int> first(static_cast<std::size_t>(count), -1);
@@ -20,8 +19,8 @@ std::vector<int> first_positions(const std::vector<std::vector<std::int64_t>>& i
   return first;
 }
 
-// `first` as mixed radix, most significant first. The least significant digit is a run first[j] = j * stride;
-// the next one starts at the run's end, in units of its length.
+// `first` as mixed radix, most significant digit first. The least significant digit is a run first[j] = j * stride; the next one continues
+// at the run's end, in units of its length.
 std::optional<AxisList> digits(const std::vector<int>& first, int n) {
   AxisList reversed;
   const auto count = static_cast<std::int64_t>(first.size());
@@ -38,7 +37,7 @@ std::optional<AxisList> digits(const std::vector<int>& first, int n) {
   return reversed;
 }
 
-// The candidate's tiles are the placement's at every position.
+// Whether the candidate has the placement's tile at every position.
 bool holds(const std::vector<AxisList>& dims, const std::vector<std::vector<std::int64_t>>& index, int n) {
   AxisList all;
   for (const AxisList& axes : dims) all.insert(all.end(), axes.begin(), axes.end());
@@ -49,7 +48,7 @@ bool holds(const std::vector<AxisList>& dims, const std::vector<std::vector<std:
   return true;
 }
 
-// The placement's tiles by positions in `order`.
+// The placement's tile indices by position in `order`.
 std::vector<std::vector<std::int64_t>> reordered(const Placement& placement, const DeviceOrder* order) {
   if (order == placement.order.get()) return placement.index;
   auto index = placement.index;
@@ -60,7 +59,7 @@ std::vector<std::vector<std::int64_t>> reordered(const Placement& placement, con
   return index;
 }
 
-// Of tiles so cut: the last dimension are the summands, where there are any.
+// The layout of these dimensions; for partial sums the last one holds the summands.
 const Layout* layout_of_dims(const DeviceOrder* order, std::vector<AxisList> dims, Reducer reducer) {
   if (reducer == Reducer::none) return Layout::of(order, std::move(dims));
   AxisList summands = std::move(dims.back());
@@ -68,7 +67,7 @@ const Layout* layout_of_dims(const DeviceOrder* order, std::vector<AxisList> dim
   return Layout::of(order, std::move(dims), std::move(summands), reducer);
 }
 
-// Tiles row-major, devices ascending within a tile: what always works.
+// Tiles row-major, devices ascending within a tile: always possible.
 LayoutRef private_layout(const Placement& placement) {
   const DeviceOrder* sorted = placement.order->sorted();
   const auto index = reordered(placement, sorted);

@@ -19,7 +19,7 @@ std::string quoted_list(const std::vector<std::string>& names) {
   return out;
 }
 
-// Python's tuple of already printed items: `(a,)`.
+// A Python tuple of printed items: `(a,)`.
 std::string tuple_of(const std::vector<std::string>& items) {
   return fmt::format("({}{})", fmt::join(items, ", "), items.size() == 1 ? "," : "");
 }

@@ -62,7 +62,7 @@ OrderRef DeviceOrder::shared(std::vector<Device> devices) {
   const OrderRef sorted = ascending == devices ? nullptr : shared(std::move(ascending));
   OrderRef order = orders_made().get(
       devices, [&](const std::vector<Device>& list) { return OrderRef(new DeviceOrder(list, sorted)); });
-  if (are_first(devices)) keep(order);  // one of each size, used all the time
+  if (are_first(devices)) keep(order);  // one per size, in constant use
   return order;
 }
 

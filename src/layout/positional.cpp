@@ -1,4 +1,4 @@
-// PositionalSharding: array operations on a grid of sets of devices, with numpy's rules.
+// PositionalSharding: array operations on a grid of device sets, by numpy's rules.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -45,7 +45,7 @@ Sharding make_positional(const DeviceGrid& grid, Where w) {
   return make_sharding(PositionalSpelling{grid.shape, std::move(sets)}, grid.devices);
 }
 
-// The shape with its -1 filled in; throws when it does not hold `count` entries.
+// The shape with its -1 filled in; throws if it does not hold `count` entries.
 Shape completed(const Shape& shape, std::int64_t count) {
   Shape out = shape;
   std::int64_t known = 1;
@@ -85,7 +85,7 @@ std::vector<bool> reduced_dims(const Shape& axes, std::size_t rank) {
   return reduced;
 }
 
-// The union of the sets along the reduced dimensions, which stay with size 1.
+// The union of the sets along the reduced dimensions, which keep size 1.
 PositionalSpelling joined(const PositionalSpelling& s, const std::vector<bool>& reduced) {
   PositionalSpelling out{s.shape, {}};
   for (std::size_t d = 0; d < reduced.size(); d++)
@@ -110,7 +110,7 @@ std::vector<int> sorted_ids(const std::vector<int>& set, const std::vector<Devic
   return ids;
 }
 
-// numpy's array2string: rows are broken before an entry that would end beyond `width` columns.
+// numpy's array2string: rows break before an entry that would exceed `width` columns.
 class GridPrinter {
  public:
   GridPrinter(std::vector<std::string> words, const Shape& shape) : words_(std::move(words)), shape_(shape) {}
@@ -148,8 +148,7 @@ std::string positional_repr(const PositionalSpelling& s, const std::vector<Devic
   std::vector<std::string> words;
   for (const auto& set : s.sets)
     words.push_back(fmt::format("{{{} {}}}", platform, fmt::join(sorted_ids(set, devices), ", ")));
-  // Entries start behind `PositionalSharding([`, column 20; a line has 99 columns without its closing
-  // parenthesis.
+  // Entries start after `PositionalSharding([`, at column 20; lines have 99 columns without the closing parenthesis.
   const std::string body = GridPrinter(std::move(words), s.shape).print(0, 20, 99);
   return fmt::format("PositionalSharding({}, shape={})", body, python_tuple(s.shape));
 }

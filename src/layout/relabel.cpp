@@ -6,8 +6,8 @@
 namespace shardarray {
 namespace {
 
-// gain[tile][device], not negative -> tile -> device with the largest sum. Tiles are given devices one after the other: each by the path of
-// exchanges that costs least, by prices (`of_tile`, `of_device`) under which no exchange wins anything.
+// gain[tile][device] >= 0 -> tile -> device, maximizing the sum. Tiles are assigned one after the other, each along the shortest augmenting
+// path; the duals `of_tile`, `of_device` keep reduced costs non-negative.
 std::vector<std::size_t> assign(const std::vector<std::vector<std::int64_t>>& gain) {
   constexpr auto far = std::numeric_limits<std::int64_t>::max();
   const std::size_t n = gain.size(), none = n;
@@ -15,7 +15,7 @@ std::vector<std::size_t> assign(const std::vector<std::vector<std::int64_t>>& ga
   std::vector<std::size_t> tile_of(n, none), device_of(n, none);
   for (std::size_t first = 0; first < n; first++) {
     std::vector<std::int64_t> distance(n, far);
-    std::vector<std::size_t> before(n, none);  // device -> the tile from which it is reached
+    std::vector<std::size_t> before(n, none);  // device -> tile from which it was reached
     std::vector<bool> done(n, false);
     std::size_t tile = first, reached = none;
     std::int64_t walked = 0;
@@ -58,7 +58,7 @@ std::vector<Device> nearest_devices(const Layout& from, const Layout& to, const 
   std::vector<std::vector<std::int64_t>> gain(n, std::vector<std::int64_t>(n, 0));
   for (std::size_t d = 0; d < n; d++) {
     const int p = from.order()->position(devices[d]);
-    if (p < 0) continue;  // it has nothing of the array
+    if (p < 0) continue;  // holds nothing of the array
     const Box held = tile_of(from, shape, p);
     for (std::size_t t = 0; t < n; t++)
       if (!both_partial || summand_index(from, p) == summand_index(to, static_cast<int>(t)))

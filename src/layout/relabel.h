@@ -1,4 +1,4 @@
-// Which device takes which tile, where that is free.
+// Which device takes which tile, if that is free to choose.
 #pragma once
 #include <vector>
 
@@ -6,10 +6,9 @@
 
 namespace shardarray {
 
-/// The devices of `to`'s order in the order under which an array of this shape that lies in layout `from` has most of its elements in
-/// their place: of all orders, the sum over the devices of what each holds already of its tile is largest. The same where no other
-/// order is better. Takes time cubic in the devices. Source: relabelling of processes in COSTA, https://arxiv.org/abs/2106.06601, by
-/// shortest augmenting paths (Jonker, Volgenant 1987).
+/// A permutation of `to`'s devices under which an array of this shape in layout `from` keeps the most elements in place: it maximizes the
+/// sum over the devices of what each already holds of its tile. Unchanged if no other order is better. Cubic in the number of devices.
+/// Source: process relabelling in COSTA, https://arxiv.org/abs/2106.06601, by shortest augmenting paths (Jonker, Volgenant 1987).
 std::vector<Device> nearest_devices(const Layout& from, const Layout& to, const Shape& shape);
 
 }  // namespace shardarray

@@ -1,4 +1,4 @@
-// Sharding: what all spellings have in common; SingleDeviceSharding.
+// Sharding: what all spellings share; SingleDeviceSharding.
 #include "shardarray/sharding.h"
 
 #include <fmt/format.h>
@@ -40,7 +40,7 @@ Shape spec_counts(const NamedSpelling& s, int rank) {
 }
 std::int64_t summands_of(const NamedSpelling& s) { return devices_over(s.mesh, s.spec.unreduced_axes()); }
 
-// By position: the tile of what is cut over these axes of the mesh.
+// By position: the tile index of a dimension sharded over these mesh axes.
 std::vector<std::int64_t> tiles_over(const Mesh& mesh, const std::vector<std::string>& axes) {
   const Shape& grid = mesh.state().grid.shape;
   std::vector<std::int64_t> tiles(static_cast<std::size_t>(mesh.size()), 0);
@@ -152,7 +152,7 @@ bool is_partial(const Sharding& s) {
   return named && summands_of(*named) > 1;
 }
 
-// The layout of a value of `shape` for a public function.
+// The layout of a value of `shape`, with errors in the name of a public function.
 static const Layout* layout_for(const char* function, const Sharding& s, const Shape& shape) {
   check_size(function, shape, DType::bool_);
   return layout_of(s, static_cast<int>(shape.size()));

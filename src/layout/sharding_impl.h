@@ -1,4 +1,4 @@
-// What stands behind a Sharding: the spelling, and the layouts already made from it.
+// The implementation of Sharding: the spelling, and the layouts already made from it.
 #pragma once
 #include <array>
 #include <atomic>
@@ -14,12 +14,12 @@
 
 namespace shardarray {
 
-/// A text by which jit's keys are made: equal ones that live at a time have one number, and no number is used twice.
+/// A text from which jit's keys are built: texts that are equal and alive at the same time share one number; numbers are never reused.
 struct NumberedText {
   std::uint64_t number;
   std::string text;
 };
-/// A spelling with the ids of the devices; made at first use.
+/// A spelling with its device ids; made at first use.
 struct SpelledOnce {
   mutable std::once_flag once;
   mutable std::shared_ptr<const NumberedText> text;
@@ -33,7 +33,7 @@ struct Mesh::State {
   mutable std::once_flag order_once;
   mutable OrderRef order;  // see order_of()
 };
-/// Of the mesh's devices, as long as it lives.
+/// The order of the mesh's devices; lives as long as the mesh.
 const OrderRef& order_of(const Mesh& mesh);
 
 /// A mesh and a spec.
@@ -41,7 +41,7 @@ struct NamedSpelling {
   Mesh mesh;
   PartitionSpec spec;
 };
-/// A grid of sets of positions into the device list, row-major, ascending within a set.
+/// A grid of sets of indices into the device list, row-major, ascending within a set.
 struct PositionalSpelling {
   Shape shape;
   std::vector<std::vector<int>> sets;
@@ -54,15 +54,15 @@ struct ShardingImpl : std::enable_shared_from_this<ShardingImpl> {
   ShardingImpl(Spelling s, std::vector<Device> d) : spelling(std::move(s)), devices(std::move(d)) {}
   Spelling spelling;
   std::vector<Device> devices;  ///< in assignment order
-  /// layout_of by rank, filled at first use; higher ranks are made anew each time.
+  /// layout_of by rank, filled at first use; higher ranks are recomputed each time.
   mutable std::array<std::atomic<const Layout*>, 8> layouts{};
   mutable std::mutex mutex;
-  mutable std::vector<LayoutRef> held;  ///< all layouts made from it
+  mutable std::vector<LayoutRef> held;  ///< keeps all layouts made from it alive
   SpelledOnce text;
 };
 
 Sharding make_sharding(ShardingImpl::Spelling spelling, std::vector<Device> devices);
-/// Position of a mesh axis, -1 when the mesh does not have it.
+/// Index of a mesh axis, or -1 if the mesh does not have it.
 int axis_position(const Mesh& mesh, const std::string& name);
 /// `(8,)`, `(4, 2)`.
 std::string python_tuple(const Shape& shape);

@@ -17,15 +17,14 @@
 namespace shardarray {
 namespace {
 
-// A part of a mesh axis as one sub-axis: coordinates [pre, size] of the axis, most significant first.
+// A part of a mesh axis that is one sub-axis: coordinates [pre, size] of the axis, most significant first.
 struct AxisPart {
   SubAxis sub;       ///< over the devices
-  std::size_t axis;  ///< which mesh axis
-  std::int32_t pre;  ///< within the axis
+  std::size_t axis;  ///< index of the mesh axis
+  std::int32_t pre;  ///< within the mesh axis
 };
 
-// Every mesh axis as sub-axes of `order`; nothing when the mesh is on other devices or does not factor over
-// the order.
+// All mesh axes as sub-axes of `order`; nullopt if the mesh has other devices or does not factor over the order.
 std::optional<std::vector<AxisPart>> mesh_parts(const Mesh& mesh, const DeviceOrder* order) {
   const OrderRef& mesh_order = order_of(mesh);
   if (mesh_order->sorted() != order->sorted()) return std::nullopt;
@@ -48,8 +47,7 @@ std::optional<std::vector<AxisPart>> mesh_parts(const Mesh& mesh, const DeviceOr
   return parts;
 }
 
-// `axes` as parts of mesh axes, neighbours of one axis joined: sub.size is the size of the part. Nothing if
-// it does not fit.
+// `axes` as parts of mesh axes, adjacent parts of one axis merged: sub.size is the size of the part. nullopt if it does not fit.
 std::optional<std::vector<AxisPart>> in_parts(const AxisList& axes, const std::vector<AxisPart>& parts) {
   std::vector<AxisPart> out;
   for (SubAxis a : axes)
@@ -70,8 +68,7 @@ std::optional<std::vector<AxisPart>> in_parts(const AxisList& axes, const std::v
   return out;
 }
 
-// The names of `axes`, `x` or `x:(1)2` for a part; nothing where the mesh does not fit. `partial`: may axes
-// be split?
+// The names of `axes`, `x` or `x:(1)2` for a part; nullopt if the mesh does not fit. `partial`: may axes be split?
 std::optional<std::vector<std::string>> names_of(const AxisList& axes, const DeviceOrder* order,
                                                  const Mesh* mesh, bool partial) {
   const auto parts = mesh ? mesh_parts(*mesh, order) : std::nullopt;
@@ -87,20 +84,20 @@ std::optional<std::vector<std::string>> names_of(const AxisList& axes, const Dev
   return out;
 }
 
-// In the mesh's own device order where that can express the layout; `order` holds it.
+// The layout over the mesh's own device order if that can express it; `order` keeps that alive.
 const Layout& on_mesh(const Layout& layout, const Mesh* mesh, OrderRef& order) {
   order = mesh ? order_of(*mesh) : nullptr;
   const Layout* const there = mesh ? in_order(&layout, order.get()) : nullptr;
   return there ? *there : layout;
 }
-// The names of the axes that cut dimension d.
+// The names of the axes that shard dimension d.
 std::optional<std::vector<std::string>> dim_names(const Layout& layout, int d, const Mesh* mesh,
                                                   bool partial) {
   OrderRef order;
   const Layout& l = on_mesh(layout, mesh, order);
   return names_of(l.dims()[d], l.order(), mesh, partial);
 }
-// The names of the axes that the summands are along.
+// The names of the axes of the partial sum.
 std::optional<std::vector<std::string>> summand_names(const Layout& layout, const Mesh* mesh, bool partial) {
   OrderRef order;
   const Layout& l = on_mesh(layout, mesh, order);
@@ -135,7 +132,7 @@ Sharding as_positional(const Layout& layout, const std::vector<Device>& devices)
   return make_sharding(std::move(out), devices);
 }
 
-// `s` can be applied to values of this rank.
+// Whether `s` applies to values of this rank.
 bool fits(const Sharding& s, int rank) {
   if (const auto* named = std::get_if<NamedSpelling>(&s.impl()->spelling))
     return static_cast<std::size_t>(rank) >= named->spec.entries().size();
@@ -174,7 +171,7 @@ static Sharding spell_placement(const Layout* layout, std::span<const Sharding> 
 Sharding spell(const Layout* layout, std::span<const Sharding> like) {
   Sharding s = spell_placement(layout, like);
   if (layout_of(s, layout->rank()) == layout) return s;
-  const auto impl = s.impl()->shared_from_this();  // without what `s` may hold beside it
+  const auto impl = s.impl()->shared_from_this();  // without the layout that `s` may already hold
   const auto both =
       std::make_shared<std::pair<std::shared_ptr<const ShardingImpl>, LayoutRef>>(impl, layout->ref());
   return Sharding(std::shared_ptr<const ShardingImpl>(both, impl.get()));
@@ -195,7 +192,7 @@ std::string spec_text(const Layout& layout, const Mesh* mesh) {
 
 namespace {
 
-// A mesh with the names that its axes have in parts, and how each of them is cut.
+// A mesh whose axes may be split, with names for the parts.
 class SplitMesh {
  public:
   explicit SplitMesh(const Mesh& mesh) : axes_(mesh.shape()) {
@@ -205,7 +202,7 @@ class SplitMesh {
     }
   }
   void cut(const AxisPart& p) { cuts_[p.axis].insert({p.pre, p.pre * p.sub.size}); }
-  // Gives the parts their names; false where they overlap.
+  // Names the parts; false if they overlap.
   bool name_parts() {
     for (std::size_t k = 0; k < axes_.size(); k++) {
       auto& [name, size] = axes_[k];
@@ -228,7 +225,7 @@ class SplitMesh {
     for (auto at = cuts_[p.axis].find(p.pre); *at < p.pre * p.sub.size; ++at)
       to.push_back(names_.at({p.axis, *at}));
   }
-  // Made of `devices`, C++ too.
+  // C++ that makes it from `devices`.
   std::string code(const std::string& devices) const {
     return fmt::format("make_mesh({{{}}}, {})", fmt::join(shape_, ", "), devices);
   }
@@ -260,10 +257,10 @@ std::string spec_code(const std::vector<std::vector<std::string>>& dims,
   return fmt::format("P({})", fmt::join(entries, ", "));
 }
 
-// Nothing where the mesh does not fit.
+// nullopt if the mesh does not fit.
 struct SplitSpec {
   SplitMesh mesh;
-  std::string spec;  // C++, by the names of the parts
+  std::string spec;  // C++, with the names of the parts
 };
 std::optional<SplitSpec> split_spec(const Layout& layout, const Mesh& mesh) {
   OrderRef order;
@@ -289,8 +286,8 @@ std::optional<SplitSpec> split_spec(const Layout& layout, const Mesh& mesh) {
   return SplitSpec{std::move(split), spec_code(names, sums)};
 }
 
-// C++: `devices("cpu")`, of which the first ones are taken, or `{devices("cpu")[3], devices("cpu")[1]}`. Nothing for described machines,
-// whose maker only the user knows, and for more than can be read.
+// C++: `devices("cpu")` for the first devices, or `{devices("cpu")[3], devices("cpu")[1]}`. nullopt for described machines, since only the
+// user knows how they were made, and for lists too long to read.
 std::optional<std::string> devices_code(const std::vector<Device>& devices) {
   constexpr std::size_t most_named = 8;
   const std::string& platform = devices[0].platform;

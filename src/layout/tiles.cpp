@@ -1,4 +1,4 @@
-// Boxes, tiles and which devices hold the same one.
+// Boxes, tiles, and which devices hold the same one.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,8 +23,8 @@ void check_rank(const char* function, const Layout& layout, const Shape& shape) 
                     function, layout.to_string(), to_string(shape)));
 }
 
-// most_missing() where all tiles are equal: either each position finds the same at home, or in some dimension the tiles of two
-// positions are cut by coordinates that have nothing to do with each other, so that one position finds nothing. None: neither is certain.
+// most_missing() for equal tiles: either every position has the same amount of its target already, or in some dimension the shardings of
+// source and target are independent, so that some position has nothing. nullopt if neither is certain.
 std::optional<std::int64_t> missing_of_equal_tiles(const std::vector<AxisList>& from, const Layout& to,
                                                    const Shape& shape) {
   std::int64_t wanted = 1, there = 1;
@@ -40,7 +40,7 @@ std::optional<std::int64_t> missing_of_equal_tiles(const std::vector<AxisList>& 
       there *= shape[d] / std::max(tiles, held);
       continue;
     }
-    // The first of these cuts by itself, at least down to where the second begins.
+    // The first of these is independent, at least down to where the second begins.
     const auto [a, b] =
         std::minmax(prefix.rest_a[0], prefix.rest_b[0], [](SubAxis x, SubAxis y) { return x.pre < y.pre; });
     if (a.pre == b.pre || b.pre % a.pre != 0 || (end_of(a) > b.pre && end_of(a) % b.pre != 0))
@@ -142,7 +142,7 @@ bool lack_alike(const Layout& from, const Layout& to, const Shape& shape) {
 std::int64_t most_missing(const std::vector<AxisList>& from, const Layout& to, const Shape& shape) {
   check_rank("most_missing", to, shape);
   if (std::ranges::all_of(to.dims(), [](const AxisList& axes) { return axes.empty(); })) {
-    std::int64_t least = 1;  // who has the last tiles has least
+    std::int64_t least = 1;  // the positions with the last tiles have least
     for (std::size_t d = 0; d < from.size(); d++) {
       const std::int64_t n = shape[d], tiles = product(from[d]), tile = ceil_div(n, tiles);
       least *= n - std::min(n, (tiles - 1) * tile);
@@ -170,7 +170,7 @@ Instances instances_of(const Layout& layout, bool share_replicas) {
   const std::vector<Device>& devices = layout.order()->devices();
   const int n = layout.order()->size();
   Instances out;
-  std::map<std::tuple<int, int, std::int64_t>, int> known;  // process, memory, part of the value
+  std::map<std::tuple<int, int, std::int64_t>, int> known;  // (process, memory, part of the value)
   for (int p = 0; p < n; p++) {
     std::int64_t part = share_replicas ? 0 : p;
     if (share_replicas) {

@@ -15,7 +15,7 @@
 namespace shardarray {
 namespace {
 
-// What dimension by dimension stays, goes and comes: `before` and `after` are behind the common prefix.
+// Per dimension, what differs after the common prefix: `before` is given up, `after` is added.
 struct Difference {
   std::vector<AxisList> before, after;
 };
@@ -33,7 +33,7 @@ bool all_empty(const std::vector<AxisList>& lists) {
   return std::all_of(lists.begin(), lists.end(), [](const AxisList& l) { return l.empty(); });
 }
 
-// One dimension gives up sub-axes from its minor end, another one takes the same at its own.
+// One dimension gives up sub-axes at its minor end, and another one adds the same at its own.
 bool is_all_to_all(const Difference& diff) {
   int sources = 0, targets = 0;
   for (std::size_t d = 0; d < diff.before.size(); d++) {
@@ -45,7 +45,7 @@ bool is_all_to_all(const Difference& diff) {
          sorted_merged(concatenated(diff.before)) == sorted_merged(concatenated(diff.after));
 }
 
-// Data that only moves: nothing is reduced.
+// A transfer without reduction.
 TransferCost movement(const Layout& from, const Layout& to, const Shape& shape, std::int64_t itemsize) {
   if (from.dims() == to.dims()) return {};
   const std::int64_t bytes = most_missing(from, to, shape) * itemsize;
@@ -92,7 +92,7 @@ AxisList made_axes(const Layout& from, const Layout& to) {
 bool makes_summands(const Layout& from, const Layout& to, const Shape& shape) {
   const AxisList made = made_axes(from, to);
   const Difference diff = difference(from, to);
-  for (int d = 0; d < from.rank(); d++)  // else a piece of the finer tiles may lie in no tile of its device
+  for (int d = 0; d < from.rank(); d++)  // else part of a finer tile may lie in no tile of its device
     if (from.tiles(d) != to.tiles(d) && shape[d] % from.tiles(d) != 0) return false;
   return !made.empty() && reduced_axes(from, to).empty() && all_empty(diff.after) &&
          outside_of(concatenated(diff.before), made).empty();
@@ -152,7 +152,7 @@ std::vector<std::int64_t> received_of_each(const Layout& from, const Layout& to,
   return each;
 }
 
-// Elements that somebody wants who has a summand of them.
+// The elements that are wanted by some device that has a summand of them.
 static std::int64_t wanted_where_summands_are(const Layout& from, const Layout& to, const Shape& shape) {
   const std::vector<Box> held = all_tiles(from, shape), wanted = all_tiles(to, shape);
   std::set<std::vector<std::int64_t>> seen;

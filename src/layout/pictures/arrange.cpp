@@ -14,25 +14,24 @@
 namespace shardarray {
 namespace {
 
-// What stands in a block, the most telling first.
-// g++ 12 takes scoped enumerators for shadows of globals of the same name.
+// The label of a block, most informative form first. g++ 12 warns that scoped enumerators shadow globals of the same name.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
 enum class LabelForm {
-  listed,   ///< CPU 0,1,2,3; of more than 8 devices the runs
+  listed,   ///< CPU 0,1,2,3; runs for more than 8 devices
   runs,     ///< CPU 0-3
   bare,     ///< 0-3,8-11
-  broken,   ///< the same in several lines
+  broken,   ///< the same on several lines
   lettered  ///< A
 };
 #pragma GCC diagnostic pop
 
 constexpr std::size_t most_listed = 8;     // devices
 constexpr std::size_t most_lettered = 40;  // blocks
-constexpr std::size_t most_jax = 40;       // blocks of which labels are broken as JAX does
+constexpr std::size_t most_jax = 40;       // blocks whose labels may wrap as in JAX
 constexpr std::size_t most_label_lines = 6;
 
-// A, B, ..., Z, AA, AB, ...: as spreadsheets count columns.
+// A, B, ..., Z, AA, AB, ...: like spreadsheet columns.
 std::string letters(std::size_t k) {
   std::string out;
   for (k++; k > 0; k = (k - 1) / 26) out.insert(out.begin(), static_cast<char>('A' + (k - 1) % 26));
@@ -48,16 +47,16 @@ std::string block_label(const Blocks& blocks, std::size_t block, LabelForm form)
   return upper_case(blocks.platform) + " " + (listed ? fmt::format("{}", fmt::join(ids, ",")) : id_runs(ids));
 }
 
-// Grids of blocks by JAX's rules: a value is 10 lines high, and as wide as its shape says. Facets share that area.
+// Grids of blocks by JAX's rules: 10 lines high, as wide as the shape requires. Facets share that area.
 class GridMaker {
  public:
   GridMaker(const Blocks& blocks, const VisualizeOptions& options, int width)
       : blocks_(blocks), options_(options), width_(width) {
     height_ = static_cast<int>(10 * options.scale / std::sqrt(static_cast<double>(blocks.facets())));
-    if (blocks.facets() > 1) height_ -= height_ % 2;  // labels stand in the middle
+    if (blocks.facets() > 1) height_ -= height_ % 2;  // even, so that labels can be centred
     const double down = static_cast<double>(blocks.is_flat ? blocks.columns().size : blocks.rows().size);
     const double across = blocks.is_flat ? 1 : static_cast<double>(blocks.columns().size);
-    // A value much wider than high may be wider than an int: blocks end at the largest width anyway.
+    // May exceed an int for very wide values: cells are clamped to the width anyway.
     across_ = std::floor(height_ * (across / down));
   }
 
@@ -94,7 +93,7 @@ class GridMaker {
   double across_;
 };
 
-// All facets in one form; nothing where a label does not fit.
+// All facets with labels of one form; nullopt if a label does not fit.
 std::optional<std::vector<BlockGrid>> grids_of(const Blocks& blocks, LabelForm form, std::size_t most_lines,
                                                const VisualizeOptions& options, int width) {
   const GridMaker maker(blocks, options, width);
@@ -119,7 +118,7 @@ std::vector<std::string> notes_of(const Blocks& blocks, LabelForm form) {
   return notes;
 }
 
-// The grids of these blocks in a form.
+// The blocks arranged with labels of one form; nullopt if they do not fit.
 std::optional<Arrangement> arranged(const Blocks& blocks, LabelForm form, std::size_t most_lines,
                                     const VisualizeOptions& options, int width) {
   auto grids = grids_of(blocks, form, most_lines, options, width);
@@ -127,7 +126,7 @@ std::optional<Arrangement> arranged(const Blocks& blocks, LabelForm form, std::s
   return Arrangement{blocks, std::move(*grids), notes_of(blocks, form)};
 }
 
-// The first form that names all devices.
+// Uses the first label form that can name all devices.
 std::optional<Arrangement> named_blocks(const Blocks& blocks, const VisualizeOptions& options, int width) {
   using enum LabelForm;
   struct Attempt {
@@ -142,7 +141,7 @@ std::optional<Arrangement> named_blocks(const Blocks& blocks, const VisualizeOpt
   return std::nullopt;
 }
 
-// The finest blocks whose devices can be named; where even whole rows of blocks are held by too many to name, letters.
+// The finest blocks whose devices can be named; if even whole rows of blocks have too many devices, letters.
 Arrangement finest(const Layout& layout, const std::vector<BlockDim>& start, const VisualizeOptions& options,
                    int width) {
   for (std::vector<BlockDim> dims = start;; dims.back().fold_more()) {

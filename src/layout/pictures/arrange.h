@@ -1,4 +1,4 @@
-// From the blocks of a value to grids that fit the width, with a label that says who holds each block.
+// Arranges the blocks of a value in grids that fit the width, each labelled with the devices that hold it.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,16 +9,15 @@
 
 namespace shardarray {
 
-/// A picture before it is text.
+/// A picture before rendering.
 struct Arrangement {
   Blocks blocks;
   std::vector<BlockGrid> facets;
-  std::vector<std::string> notes;  ///< what the labels do not say, a paragraph each
+  std::vector<std::string> notes;  ///< explanations of the labels, one paragraph each
 };
 
-/// `width`: in columns, of each facet. Labels are JAX's where they fit: `CPU 0,1`; else, in this order, they are shorter, stand for
-/// several tiles, or are letters that the notes explain. Of an empty value there are no facets.
-/// `palette`: colours are those of xterm's 256.
+/// `width`: in columns, per facet. Labels are JAX's if they fit (`CPU 0,1`); otherwise, in this order, they get shorter, cover several
+/// tiles, or become letters explained in the notes. An empty value has no facets. `palette`: use xterm's 256 colours.
 Arrangement arrange_blocks(const Shape& shape, const Layout& layout, const VisualizeOptions& options,
                            int width, bool palette);
 

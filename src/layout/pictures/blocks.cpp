@@ -12,7 +12,7 @@
 namespace shardarray {
 namespace {
 
-// A picture of more rows is folded to one that a screen shows.
+// Pictures with more rows are folded to fit a screen.
 constexpr std::int64_t most_rows = 40, folded_rows = 20, most_facets = 16;
 
 // Tiles are ceil-sized, so the last ones may be empty.
@@ -20,7 +20,7 @@ std::int64_t filled_tiles(std::int64_t size, std::int64_t tiles) {
   return size == 0 ? 0 : ceil_div(size, ceil_div(size, tiles));
 }
 
-// Folds leading dimensions, the one of most blocks first, until there are few facets.
+// Folds leading dimensions, the one with most blocks first, until there are few facets.
 void fold_facets(std::span<BlockDim> leading) {
   const auto by_count = [](const BlockDim& a, const BlockDim& b) { return a.count() < b.count(); };
   while (true) {

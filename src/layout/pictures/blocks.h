@@ -1,4 +1,4 @@
-// What the blocks of a picture are: tiles, or neighbouring tiles together where there are too many to draw each.
+// The blocks of a picture: tiles, or groups of neighbouring tiles if there are too many to draw.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,40 +10,40 @@
 
 namespace shardarray {
 
-/// One dimension of a picture: its tiles that hold something. Every `fold` of them are a block; the last one may have fewer.
+/// One dimension of a picture, with its non-empty tiles. `fold` tiles form a block; the last block may have fewer.
 struct BlockDim {
   std::int64_t size = 1, tiles = 1, fold = 1;
   std::int64_t count() const { return ceil_div(tiles, fold); }
-  /// What the block holds.
+  /// The index range of a block.
   IndexRange range(std::int64_t block) const;
-  /// Its share of the dimension.
+  /// The block's fraction of the dimension.
   double share(std::int64_t block) const;
-  /// More tiles to a block: by as little as a divisor of all tiles allows, at most twice as many.
+  /// Increases the tiles per block: to the next divisor of the number of tiles, at most twofold.
   void fold_more();
 };
 
-/// All blocks of a value; an empty value has none.
+/// All blocks of a value; none for an empty value.
 struct Blocks {
   std::string platform;               ///< of the devices
   std::vector<BlockDim> dims;         ///< the last two are drawn; vectors and scalars are one row
-  std::vector<std::vector<int>> ids;  ///< of the devices that hold a block, ascending; row-major
-  std::vector<int> empty_ids;         ///< of the devices whose tile is empty, ascending
-  bool is_flat = false;               ///< a vector or a scalar
+  std::vector<std::vector<int>> ids;  ///< device ids of each block, ascending; row-major
+  std::vector<int> empty_ids;         ///< ids of devices with an empty tile, ascending
+  bool is_flat = false;               ///< vector or scalar
 
   const BlockDim& rows() const { return dims[dims.size() - 2]; }
   const BlockDim& columns() const { return dims.back(); }
   std::int64_t per_facet() const { return rows().count() * columns().count(); }
-  /// How many pictures of two dimensions there are: one for each place in the leading dimensions.
+  /// The number of two-dimensional pictures: one per index of the leading dimensions.
   std::int64_t facets() const { return static_cast<std::int64_t>(ids.size()) / per_facet(); }
-  /// What facet k shows: `[0:2, :, :]`.
+  /// The indices of facet k: `[0:2, :, :]`.
   std::string facet_text(std::int64_t k) const;
-  /// Of a block, in tiles: `1 x 8`; empty where every block is a tile.
+  /// Tiles per block: `1 x 8`; empty if every block is one tile.
   std::string fold_text() const;
 };
 
-/// The dimensions of a picture of few enough facets and rows.
+/// The dimensions of a picture, folded to few enough facets and rows.
 std::vector<BlockDim> block_dims(const Shape& shape, const Layout& layout);
-/// The blocks of such dimensions.
+/// The blocks of these dimensions.
 Blocks make_blocks(const Layout& layout, std::vector<BlockDim> dims);
 /// `0:2`; `:` for a whole dimension.
 std::string range_text(const IndexRange& range);

@@ -16,12 +16,12 @@ Rgb tab20b(double x) {
   return {(c >> 16) / 255.0, (c >> 8 & 255) / 255.0, (c & 255) / 255.0};
 }
 
-// Background as given, text black or white, whichever is easier to read.
+// The given background; text black or white, whichever is more readable.
 std::string style_of(const Rgb& rgb, bool palette) {
   const int r = static_cast<int>(rgb[0] * 255), g = static_cast<int>(rgb[1] * 255),
             b = static_cast<int>(rgb[2] * 255);
   const int text = r * 0.299 + g * 0.587 + b * 0.114 > 186 ? 0 : 255;
-  if (palette) {  // a cube of 6 x 6 x 6 colours behind the 16 that terminals choose; its corners are black and white
+  if (palette) {  // 6 x 6 x 6 colour cube after the 16 terminal colours; its corners are black and white
     const auto level = [](int v) { return v < 48 ? 0 : v < 115 ? 1 : (v - 35) / 40; };
     return fmt::format("\x1b[38;5;{};48;5;{}m", text == 0 ? 16 : 231,
                        16 + 36 * level(r) + 6 * level(g) + level(b));
@@ -31,7 +31,7 @@ std::string style_of(const Rgb& rgb, bool palette) {
 
 }  // namespace
 
-// Evenly spaced values, visited in steps of about a half so that neighbours differ.
+// Evenly spaced values, visited in steps of about half the range so that neighbours differ.
 std::vector<std::string> block_styles(std::size_t count, const std::function<Rgb(double)>& color_map,
                                       bool palette) {
   std::vector<std::string> out;

@@ -1,4 +1,4 @@
-// The colours of blocks.
+// Colours of blocks.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -9,8 +9,8 @@
 
 namespace shardarray {
 
-/// Escape sequences of `count` blocks, neighbours in different colours. A null map: matplotlib's tab20b. `palette`: the nearest of
-/// xterm's 256 colours.
+/// Escape sequences for `count` blocks, neighbours in different colours. A null map means matplotlib's tab20b. `palette`: round to xterm's
+/// 256 colours.
 std::vector<std::string> block_styles(std::size_t count, const std::function<Rgb(double)>& color_map,
                                       bool palette);
 

@@ -19,7 +19,7 @@ std::vector<IdRun> consecutive(const std::vector<int>& ids) {
   return runs;
 }
 
-// How many runs from `at` on are of one size and one distance.
+// How many runs from `at` on have equal size and spacing.
 std::size_t regular(const std::vector<IdRun>& runs, std::size_t at) {
   std::size_t end = at + 1;
   while (end < runs.size() && runs[end].size == runs[at].size &&

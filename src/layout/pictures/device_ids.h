@@ -1,4 +1,4 @@
-// Ids of devices as short texts.
+// Device ids as short texts.
 #pragma once
 #include <map>
 #include <string>
@@ -9,14 +9,13 @@
 
 namespace shardarray {
 
-/// Ascending ids as runs, as lists of CPUs are written on Linux: `0-3,8`; every fourth as `16-28:4`; of every 16 the first 4 as
-/// `0-51:4/16`.
+/// Ascending ids as runs, in the syntax of Linux CPU lists: `0-3,8`; every fourth: `16-28:4`; the first 4 of every 16: `0-51:4/16`.
 std::string id_runs(const std::vector<int>& ids, std::string_view separator = ",");
 /// Devices of one platform: `cpu:0-3`.
 std::string device_runs(const std::vector<Device>& devices);
-/// Ids, ascending, by the process that has the devices.
+/// Ascending ids by the process that owns the devices.
 std::map<int, std::vector<int>> devices_by_process(const std::vector<Device>& devices);
-/// `CPU`: how pictures name a platform.
+/// `CPU`: a platform's name in pictures.
 std::string upper_case(std::string platform);
 
 }  // namespace shardarray

@@ -1,4 +1,4 @@
-// render_diff and visualize_diff: what devices hold in two shardings of one shape, and what they must receive.
+// render_diff and visualize_diff: what devices hold under two shardings of one shape, and what they have to receive.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ Box index_box(const ShardIndex& index, const Shape& shape) {
   return box;
 }
 
-// What one device holds; nothing where the sharding leaves it out.
+// What one device holds; nullopt if the sharding does not include it.
 struct Holding {
   Device device;
   std::optional<ShardIndex> before, after;
@@ -49,12 +49,12 @@ std::vector<Holding> holdings(const Shape& shape, const Sharding& a, const Shard
   return out;
 }
 
-// Devices with the same piece in both shardings.
+// Devices with the same tiles under both shardings.
 struct DiffRow {
   std::vector<Device> devices;
   std::string before, after;
   bool same = false;
-  std::int64_t keeps = 0, receives = 0;  ///< elements, of each
+  std::int64_t keeps = 0, receives = 0;  ///< elements per device
 };
 
 std::vector<DiffRow> diff_rows(const Shape& shape, const Sharding& a, const Sharding& b) {
@@ -82,7 +82,7 @@ std::vector<DiffRow> diff_rows(const Shape& shape, const Sharding& a, const Shar
   return rows;
 }
 
-// ` (all_to_all {x})`: how the library would move it; empty between different devices.
+// ` (all_to_all {x})`: how the library would move it; empty if the devices differ.
 std::string transfer_text(const Shape& shape, const Sharding& a, const Sharding& b) {
   const int rank = static_cast<int>(shape.size());
   const Layout &from = *layout_of(added_up(a), rank), &to = *layout_of(added_up(b), rank);
@@ -94,7 +94,7 @@ std::string transfer_text(const Shape& shape, const Sharding& a, const Sharding&
 
 std::string elements_text(std::int64_t n) { return fmt::format("{} element{}", n, n == 1 ? "" : "s"); }
 
-// What becomes of summands, in a line each for those that are added up and those that are made. `is_all`: nothing else moves.
+// How summands change: one line for those that are combined, one for those that are created. `is_all`: nothing else moves.
 std::string summands_text(const Shape& shape, const Sharding& a, const Sharding& b,
                           std::optional<DType> dtype, bool& is_all) {
   const std::int64_t item = dtype ? static_cast<std::int64_t>(itemsize(*dtype)) : 1;
@@ -121,7 +121,7 @@ std::string summands_text(const Shape& shape, const Sharding& a, const Sharding&
   return out;
 }
 
-// The devices that hold the same in both, and what is received in all.
+// The devices whose data does not change, and the total received.
 std::string diff_summary(const std::vector<DiffRow>& rows, const std::string& transfer,
                          const std::function<std::string(std::int64_t)>& amount) {
   std::map<std::string, std::vector<Device>> same;  // by platform
@@ -146,7 +146,7 @@ std::string diff_summary(const std::vector<DiffRow>& rows, const std::string& tr
 std::string render_diff(const Shape& shape, const Sharding& from, const Sharding& to,
                         std::optional<DType> dtype, Where w) {
   const Site site(w, "render_diff");
-  const char* const function = detail::call_site.function;  // that the user called
+  const char* const function = detail::call_site.function;  // the one the user called
   check_size(function, shape, dtype.value_or(DType::bool_));
   for (const Sharding& s : {from, to}) layout_of(s, static_cast<int>(shape.size()), function);
   const auto amount = [&](std::int64_t elements) {

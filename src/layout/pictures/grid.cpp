@@ -6,14 +6,13 @@
 namespace shardarray {
 namespace {
 
-// A line of text and the columns it takes.
+// A line of text and its width in columns.
 struct LabelLine {
   std::string text;
   int columns = 0;
 };
 
-// The label in `room` columns: one line if it fits, else broken at blanks, words that are too long cut with
-// an ellipsis.
+// The label in `room` columns: one line if it fits, otherwise wrapped at blanks, with too long words cut by an ellipsis.
 std::vector<LabelLine> label_lines(const std::string& label, int room) {
   std::vector<LabelLine> out;
   for (std::size_t at = 0; room > 0 && at < label.size();) {
@@ -35,11 +34,11 @@ std::vector<LabelLine> label_lines(const std::string& label, int room) {
   return out;
 }
 
-// All of the label is there, in not too many lines.
+// Whether the whole label fits, in at most most_lines lines.
 bool fits_whole(const std::string& label, int room, std::size_t most_lines) {
   const std::vector<LabelLine> lines = label_lines(label, room);
   if (lines.empty() || lines.size() > most_lines) return false;
-  std::size_t seen = lines.size() - 1;  // the blanks at which it is broken
+  std::size_t seen = lines.size() - 1;  // blanks replaced by line breaks
   for (const LabelLine& line : lines) seen += line.text.ends_with("…") ? 0 : line.text.size();
   return seen == label.size();
 }
@@ -50,7 +49,7 @@ std::string painted(const GridCell& cell, const std::string& text) {
   return cell.style.empty() || text.empty() ? text : cell.style + text + "\x1b[0m";
 }
 
-// The lines of a cell, each `width` columns; the label centred, when it had to be broken at the left.
+// The lines of a cell, each `width` columns; the label is centred, or left-aligned if it had to be wrapped.
 std::vector<std::string> cell_lines(const GridCell& cell, int width) {
   const int room = width - cell.left - cell.right;
   const auto lines = label_lines(cell.label, room);

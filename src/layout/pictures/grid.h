@@ -1,4 +1,4 @@
-// A grid of labelled blocks as text, character by character as JAX draws it.
+// A grid of labelled blocks as text, identical to JAX's output.
 #pragma once
 #include <string>
 #include <utility>
@@ -8,29 +8,29 @@ namespace shardarray {
 
 /// One block.
 struct GridCell {
-  std::string label;                             ///< may be broken at its blanks
+  std::string label;                             ///< may be wrapped at blanks
   int left = 0, right = 0, top = 0, bottom = 0;  ///< blanks around the label
-  std::string style;                             ///< the escape sequence of its colours
+  std::string style;                             ///< escape sequence of its colours
 };
 
-/// Blocks in rows and columns. With colours there are no lines between them.
+/// Blocks in rows and columns. Coloured grids have no lines between them.
 struct BlockGrid {
   std::size_t rows = 0, columns = 0;
   std::vector<GridCell> cells;  ///< row-major
   std::vector<int> widths;      ///< of the columns
   bool color = false;
 
-  /// Chooses the widths: the widest columns give way, evenly, until `width` columns of text suffice for the grid.
+  /// Chooses the widths: shrinks the widest columns evenly until the grid fits into `width` columns of text.
   void fit(int width);
-  /// Where blanks around a label leave too little room, they give way. True if every label is whole then, in at most so many lines.
+  /// Removes padding of labels that lack room. True if then every label fits whole, in at most `most_lines` lines.
   bool make_room(std::size_t most_lines);
-  /// How wide it is.
+  /// Total width.
   int width() const;
-  /// Its lines, each as wide as the grid.
+  /// All lines, each as wide as the grid.
   std::vector<std::string> lines() const;
 };
 
-/// `room` blanks as two halves, the second one larger; `more` is added before what is negative becomes 0.
+/// `room` blanks split in two, the second half larger; `more` is added to each before negative values become 0.
 std::pair<int, int> blank_halves(int room, int more);
 
 }  // namespace shardarray

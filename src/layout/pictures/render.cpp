@@ -1,4 +1,4 @@
-// render_sharding and visualize_sharding: pictures as JAX draws them, and what JAX has none of.
+// render_sharding and visualize_sharding: JAX's pictures, and pictures of what JAX does not draw.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,9 +16,9 @@
 namespace shardarray {
 namespace {
 
-constexpr int least_width = 20;  // in which every picture fits
+constexpr int least_width = 20;  // every picture fits into this
 
-// A picture with what it shows above it, to be put beside others.
+// A picture with its caption, to be put beside others.
 struct Facet {
   std::vector<std::string> caption, lines;
   std::size_t line_width = 0, width = 0;
@@ -39,7 +39,7 @@ std::vector<Facet> captioned_facets(const Arrangement& arranged, int width) {
   return out;
 }
 
-// Facets in rows of as many as fit, two blanks between them, lines without blanks at their ends.
+// As many facets per row as fit, separated by two blanks, without trailing blanks.
 std::string facets_text(const std::vector<Facet>& facets, int width) {
   std::size_t widest = 0;
   for (const Facet& f : facets) widest = std::max(widest, f.width);
@@ -79,7 +79,7 @@ void check_options(const char* function, const VisualizeOptions& options) {
 
 std::string picture(const Shape& shape, const Sharding& sharding, const VisualizeOptions& options,
                     bool palette) {
-  const char* const function = detail::call_site.function;  // that the user called
+  const char* const function = detail::call_site.function;  // the one the user called
   check_size(function, shape, DType::bool_);
   check_options(function, options);
   const int width = std::max(options.max_width, least_width);

@@ -1,4 +1,4 @@
-// sharding_table: who holds what, device by device.
+// sharding_table: what each device holds.
 #include "base/sizes.h"
 #include "layout/pictures/device_ids.h"
 #include "layout/pictures/text.h"

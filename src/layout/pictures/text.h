@@ -1,4 +1,4 @@
-// Texts of pictures: lines, tables, and where they go.
+// Text output of pictures: lines, tables, terminals.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -6,18 +6,18 @@
 
 namespace shardarray {
 
-/// Rows of equal numbers of columns, each as wide as its widest entry, two blanks between them.
+/// Rows with equal numbers of columns, aligned, two blanks between columns.
 std::string table_text(const std::vector<std::vector<std::string>>& rows);
-/// Lines of at most `width` columns, broken at blanks; longer words are broken between letters. UTF-8.
+/// Lines of at most `width` columns, wrapped at blanks; longer words are broken between letters. UTF-8.
 std::vector<std::string> wrapped_lines(const std::string& text, std::size_t width);
 
-/// What a terminal shows: any colour, the 256 of xterm's palette, or none.
+/// What a terminal can show: all colours, xterm's 256-colour palette, or none.
 enum class Colors : std::uint8_t { none, palette, all };
-/// Of standard output, by TERM and COLORTERM; none where it is no terminal, or NO_COLOR is not empty.
+/// For standard output, by TERM and COLORTERM; none if it is no terminal, or if NO_COLOR is not empty.
 Colors terminal_colors();
-/// The columns of the terminal that is standard output, else those that COLUMNS says; 0: neither.
+/// Columns of standard output if it is a terminal, else COLUMNS; 0 if unknown.
 int terminal_columns();
-/// Writes to standard output, at once.
+/// Writes to standard output and flushes.
 void print_text(const std::string& text);
 
 }  // namespace shardarray
