@@ -18,7 +18,7 @@ constexpr std::size_t slab_bytes = std::size_t{1} << 20;
 constexpr std::size_t largest_in_slab = slab_bytes / 16;
 constexpr std::size_t most_bytes = std::size_t{1} << 47;  // user address space of x86-64
 
-/// The bytes of the block that holds `bytes`.
+/// The size of the block that serves `bytes`.
 std::size_t block_bytes(std::size_t bytes) {
   if (bytes > largest_class) return (bytes + huge_page - 1) / huge_page * huge_page;
   if (bytes <= 64) return 64;
@@ -26,7 +26,7 @@ std::size_t block_bytes(std::size_t bytes) {
   return power > 128 && bytes <= power / 4 * 3 ? power / 4 * 3 : power;
 }
 
-/// The bytes of the blocks of class k.
+/// The block size of class k.
 constexpr std::size_t bytes_of_class(std::size_t k) {
   const std::size_t power = std::size_t{64} << k / 2;
   return k % 2 == 0 ? power : power + power / 2;
@@ -44,9 +44,9 @@ bool set_debug_fill(bool on) { return debug_fill().exchange(on); }
 Arena::Class& Arena::class_of(std::size_t block) {
   if (block > largest_class) return large_[block];
   const int log2 =
-      static_cast<int>(std::bit_width(block)) - 1;  // 64 -> 6; 1.5 times a power sits behind that power
+      static_cast<int>(std::bit_width(block)) - 1;  // 64 -> 6; 1.5 times a power follows that power
   const bool power =
-      (block & (block - 1)) == 0;  // not has_single_bit, which calls a function where popcnt is missing
+      (block & (block - 1)) == 0;  // not has_single_bit, which calls a function if popcnt is missing
   return small_[static_cast<std::size_t>(2 * (log2 - 6) + (power ? 0 : 1))];
 }
 
@@ -61,7 +61,7 @@ Buffer* Arena::allocate(std::size_t bytes) {
     if (!c.free.empty()) {
       b = c.free.back();
       c.free.pop_back();
-      b->retain();  // from zero: it was given back with its last count
+      b->retain();  // from zero: its last reference was dropped
     } else {
       if (c.free.capacity() <= c.blocks) c.free.reserve(2 * c.blocks + 4);
       auto fresh = std::make_unique<Buffer>();
@@ -86,11 +86,11 @@ void Arena::deallocate(Buffer* b) noexcept {
   class_of(block_bytes(b->bytes)).free.push_back(b);
 }
 
-/// Null when the system refuses, or the limit, even after what is free went back to it.
+/// Null if the system or the limit refuses, even after all free memory was returned.
 void* Arena::fresh_block(std::size_t block) {
   if (slabs_.size() == slabs_.capacity()) slabs_.reserve(2 * slabs_.size() + 8);
   if (block > largest_in_slab) {
-    // Sizes that change from step to step must not pile up: never hold more than twice what was in use.
+    // Sizes that change from step to step must not pile up: hold at most twice what was in use.
     if (stats_.held + block > 2 * std::max(stats_.high_water, stats_.in_use + block)) trim_locked();
     return map(block);
   }

@@ -1,9 +1,8 @@
-// Arena: the memory of one device. It keeps the blocks that come back: a fresh 64 MB output costs five times
-// a reused one.
+// Arena: the memory of one device. It reuses freed blocks: a fresh 64 MB output costs five times a reused one.
 //
-// Blocks up to 1.5 MiB come in classes (64, 128, 192, 256, 384, 512, ... bytes: powers of two and 1.5 times
-// those), larger ones in multiples of 2 MiB. Those above 64 KiB are each mapped on their own, smaller ones are cut from slabs of
-// 1 MiB. Where memory runs out, free blocks and slabs without a used block go back to where they come from. Thread-safe.
+// Blocks up to 1.5 MiB come in size classes (64, 128, 192, 256, 384, 512, ... bytes: powers of two and 1.5 times those), larger ones in
+// multiples of 2 MiB. Blocks above 64 KiB are mapped individually, smaller ones are carved from slabs of 1 MiB. If memory runs out, free
+// blocks and unused slabs are returned to their source. Thread-safe.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -19,15 +18,15 @@
 
 namespace shardarray {
 
-/// What a device may take from the system.
+/// How much a device may take from the system.
 struct MemoryLimit {
   std::size_t bytes = SIZE_MAX;
-  const char* variable = "";  ///< of the environment, by which users set it
+  const char* variable = "";  ///< the environment variable that sets it
 };
 
 class Arena {
  public:
-  /// `owner` and `device` go into the buffers. Null: the memory of the system, whichever is set.
+  /// `owner` and `device` are stored in the buffers. `source` null: the system's memory, as currently set.
   Arena(Backend* owner, int device, MemorySource* source = nullptr, MemoryLimit limit = {})
       : owner_(owner), device_(device), source_(source), limit_(limit) {}
   Arena(const Arena&) = delete;
@@ -35,19 +34,19 @@ class Arena {
   /// Unmaps everything; no buffer may be alive.
   ~Arena();
 
-  /// One count, 64-byte aligned (2 MiB from more than 1.5 MiB up). A recycled block costs no malloc.
-  /// Throws OutOfMemory when the system refuses, or the limit; nothing is lost then.
+  /// One reference; 64-byte aligned (2 MiB above 1.5 MiB). A reused block costs no malloc. Throws OutOfMemory if the system or the limit
+  /// refuses; nothing leaks then.
   Buffer* allocate(std::size_t bytes);
-  /// Takes back a buffer whose count is zero.
+  /// Takes back a buffer without references.
   void deallocate(Buffer* b) noexcept;
-  /// Gives what is free back to where it comes from.
+  /// Returns free memory to its source.
   void trim() noexcept;
   MemoryStats stats() const;
 
  private:
   struct Class {
-    std::size_t blocks = 0;     // alive and free
-    std::vector<Buffer*> free;  // capacity >= blocks, so that giving back never allocates
+    std::size_t blocks = 0;     // in use and free
+    std::vector<Buffer*> free;  // capacity >= blocks, so that freeing never allocates
   };
   Class& class_of(std::size_t block);
   void* fresh_block(std::size_t block);
@@ -65,19 +64,18 @@ class Arena {
   const MemoryLimit limit_;
   mutable std::mutex mutex_;
   std::array<Class, 32> small_;
-  std::map<std::size_t, Class> large_;  // block bytes -> blocks
+  std::map<std::size_t, Class> large_;  // block size -> blocks
   struct Slab {
     char* data = nullptr;
-    std::size_t cut = 0;   // bytes, from the front on
-    std::size_t free = 0;  // bytes, where trim_slabs() counts them
+    std::size_t cut = 0;   // bytes carved so far, from the front
+    std::size_t free = 0;  // bytes, counted in trim_slabs()
   };
-  std::vector<Slab> slabs_;  // what small blocks are cut from: the last
+  std::vector<Slab> slabs_;  // small blocks are carved from the last one
   MemoryStats stats_;
 };
 
-/// Fills every block with 0xff bytes (NaN as floats, -1 as integers) when it is handed out, fresh or
-/// recycled: reads of memory that nobody wrote show. Initially what SHARDARRAY_DEBUG_FILL=1 says. Returns the
-/// setting before.
+/// Fills every block with 0xff bytes (NaN as floats, -1 as integers) when it is handed out, fresh or reused, so that reads of uninitialized
+/// memory show. Initially set by SHARDARRAY_DEBUG_FILL=1. Returns the previous setting.
 bool set_debug_fill(bool on);
 
 }  // namespace shardarray

@@ -1,4 +1,4 @@
-// What a backend need not say itself.
+// Default implementations.
 #include "runtime/backend.h"
 
 #include <fmt/format.h>

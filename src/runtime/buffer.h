@@ -1,4 +1,4 @@
-// Buffer: one block of device memory, shared by count.
+// Buffer: a reference-counted block of device memory.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -12,27 +12,27 @@ class Backend;
 class Buffer {
  public:
   void* data = nullptr;
-  std::size_t bytes = 0;  ///< what was asked for
+  std::size_t bytes = 0;  ///< as requested
   int device = 0;         ///< local index of the device within its backend
   Backend* owner = nullptr;
-  /// Of memory that somebody else owns: what gives it back, and the Buffer. It is read and never written.
+  /// For foreign memory: releases it and the Buffer. Such memory is read, never written.
   void (*give_back)(Buffer*) = nullptr;
 
   void retain() { refs_.fetch_add(1, std::memory_order_relaxed); }
-  /// Gives the block back to its owner with the last count.
+  /// Drops a reference; the last one returns the block to its owner.
   void release();
-  /// Nobody else owns it: it may be overwritten.
+  /// The only reference: the memory may be overwritten.
   bool unique() const { return give_back == nullptr && refs_.load(std::memory_order_acquire) == 1; }
 
  private:
   std::atomic<int> refs_{1};
 };
 
-/// A counted pointer to a Buffer.
+/// A reference to a Buffer.
 class BufferRef {
  public:
   BufferRef() = default;
-  /// Takes over one count.
+  /// Takes over one reference.
   explicit BufferRef(Buffer* adopted) : p_(adopted) {}
   BufferRef(const BufferRef& o) : p_(o.p_) {
     if (p_) p_->retain();
@@ -53,17 +53,16 @@ class BufferRef {
   Buffer* p_ = nullptr;
 };
 
-/// `bytes` bytes of the host at `data` as a buffer of a device whose backend computes in the host's memory. `keeper` goes with
-/// the last count, on whichever thread that is.
+/// `bytes` bytes of host memory at `data` as a buffer of a device whose backend computes in host memory. `keeper` is released with the last
+/// reference, on any thread.
 BufferRef foreign_buffer(Backend& owner, int device, const void* data, std::size_t bytes,
                          std::shared_ptr<const void> keeper);
 
-/// A part of a buffer, to be copied from or to the host by the backend's calls for whole ones. It owns nothing: the buffer
-/// outlives it.
+/// Part of a buffer, for host copies through the backend's calls for whole buffers. Owns nothing: the buffer must outlive it.
 class BufferPart {
  public:
   BufferPart(const BufferRef& whole, std::size_t first, std::size_t bytes) : ref_(&part_) {
-    part_.retain();  // one count more than there are references: the backend never gets it back
+    part_.retain();  // an extra reference: the backend never gets it back
     part_.data = static_cast<std::byte*>(whole->data) + first;
     part_.bytes = bytes;
     part_.device = whole->device;

@@ -1,4 +1,4 @@
-// Completion: work that a backend was asked for.
+// Completion: work requested from a backend.
 #pragma once
 #include <memory>
 
@@ -7,10 +7,10 @@ namespace shardarray {
 class Completion {
  public:
   virtual ~Completion() = default;
-  /// Returns when the work is done; throws what it failed with, every time. From any thread, as often as one likes.
+  /// Blocks until the work is done; throws its failure, every time. Thread-safe, may be repeated.
   virtual void wait() const = 0;
 };
-/// Null: the work was done before its asker went on.
+/// Null: the work finished before the call returned.
 using CompletionRef = std::shared_ptr<const Completion>;
 
 inline void wait(const CompletionRef& c) {

@@ -21,7 +21,7 @@ struct CpuDevices {
   std::mutex mutex;
   int count = 0;      // 0: not chosen yet
   bool set = false;   // by the program
-  bool used = false;  // the number was asked for: it stays
+  bool used = false;  // the count was read: it is fixed
 };
 CpuDevices& cpu_devices() {
   static CpuDevices& c = *new CpuDevices;  // never destroyed
@@ -182,7 +182,7 @@ DeviceGrid create_device_mesh(const Shape& shape, std::vector<Device> given, Whe
     } else if (size < 1 || size > n) {
       valid = false;
     } else {
-      known = std::min(known * size, n + 1);  // more than n is wrong, however much
+      known = std::min(known * size, n + 1);  // saturates: any value above n is invalid
     }
   }
   if (open != nullptr && valid && n % known == 0) {

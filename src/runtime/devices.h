@@ -1,4 +1,4 @@
-// What floor 2 shares about devices, and counts that users set in the environment.
+// Device functions shared within floor 2, and counts set in the environment.
 #pragma once
 #include <memory>
 #include <optional>
@@ -14,33 +14,33 @@ namespace shardarray {
 
 class Transport;
 
-/// Where new uncommitted arrays of this thread go.
+/// Where this thread creates uncommitted arrays.
 const Device& current_default_device();
 
-/// Throws DeviceError naming `function` for one that this process does not have, or that lies elsewhere than it says.
+/// Throws DeviceError naming `function` for a device that this process does not have, or whose description does not match.
 void need_devices(const char* function, std::span<const Device> given);
 
-/// Whether devices of other processes are known.
+/// Whether devices of other processes exist.
 bool has_other_processes();
-/// Whether there are devices of other processes among them.
+/// Whether some devices belong to other processes.
 bool spans_processes(std::span<const Device> devices);
-/// Whether they are of more than one process: in all processes the same answer.
+/// Whether they belong to more than one process; the same answer in all processes.
 bool in_several_processes(std::span<const Device> devices);
-/// Its number within its backend (Device::id counts over all processes); -1 where another process has it.
+/// The device's number within its backend (Device::id counts over all processes); -1 if another process has it.
 int local_index(const Device& d);
-/// Those instances that are in this process: positions of others have instance -1.
+/// The instances in this process; positions of other processes have instance -1.
 Instances addressable_instances(const Layout& layout, bool share_replicas);
 
-/// A whole number in [1, max] from the environment; nothing when the variable is unset or empty.
-/// Throws DeviceError naming the variable and its value.
+/// An integer in [1, max] from the environment; nullopt if the variable is unset or empty. Throws DeviceError naming the variable and its
+/// value.
 std::optional<int> count_from_environment(const char* variable, int max);
 
-/// Whether the program or its user has said how many virtual CPU devices there are. Throws as count_from_environment().
+/// Whether the number of virtual CPU devices was set by the program or the environment. Throws like count_from_environment().
 bool cpu_devices_were_set();
-/// How many virtual CPU devices there are: chosen once, by set_cpu_device_count() or the environment; fixed from now on.
+/// The number of virtual CPU devices, from set_cpu_device_count() or the environment; calling this fixes it.
 int cpu_device_count();
-/// Defined in src/cpu: the backend of `device_count` virtual devices. `transport` goes to other processes; null: there are none.
-/// `all`: the devices of all processes; empty: these are all.
+/// The backend of `device_count` virtual devices; defined in src/cpu. `transport` connects other processes, if not null. `all`: the devices
+/// of all processes; empty: only these.
 std::unique_ptr<Backend> make_cpu_backend(int device_count, Transport* transport = nullptr,
                                           std::vector<Device> all = {});
 

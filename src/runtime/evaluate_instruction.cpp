@@ -17,7 +17,7 @@ void need_value(DType t) {
   if (t != bool_ && !is_integer(t) && t != float32 && t != float64) undefined("a kernel value");
 }
 
-/// Whether kernel.h defines an instruction of one or more operands for operands of a type.
+/// Whether kernel.h defines an instruction with operands for this operand type.
 bool is_defined(Code code, DType t) {
   switch (code) {
     case Code::not_:
@@ -68,7 +68,7 @@ std::uint64_t bits_of(DType type, double value) {
 }
 
 std::uint64_t identity_bits(Reducer r, DType type) {
-  // Integers saturate at their lowest and highest values.
+  // Infinities saturate to the integers' minimum and maximum.
   constexpr double infinity = std::numeric_limits<double>::infinity();
   switch (r) {
     case Reducer::prod:

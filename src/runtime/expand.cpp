@@ -19,21 +19,21 @@ void refuse_widths(const char* function, DType t, DType u) {
 
 namespace {
 
-// Sums of two float32: the first with room for an exact product by an exponent.
+// Double-float32 constants: the high part leaves room for an exact product with an exponent.
 constexpr double ln2_hi = 0.693359375, ln2_lo = -2.12194440054690583e-4;
 constexpr double pi_hi = 0x1.921fb6p+1, pi_lo = -0x1.777a5cp-24;
 
-/// x = n ln2 + r, |r| <= ln2 / 2; the lowest bits of the int32 `n` are n + bias.
+/// x = n ln2 + r, |r| <= ln2 / 2; the low bits of the int32 `n` hold n + bias.
 struct Reduced {
   V n, r;
 };
 Reduced reduce_exp(V x, int bias) {
-  // The sum has no bits for fractions: it is rounded, and n stands in its last bits.
+  // The sum has no fraction bits, so it is rounded and its low bits hold n.
   const double large = 0x1.8p23 + bias;
   const V sum = fma(x, 1.44269504088896341, x.of(large)), n = sum - large;
   return {bits(sum, int32), fma(n, -ln2_lo, fma(n, -ln2_hi, x))};
 }
-/// 2^n where the lowest 8 bits of an int32 are n + 127, n in -126 .. 127.
+/// 2^n for an int32 whose low 8 bits are n + 127, n in -126 .. 127.
 V power_of_two(V biased) { return bits(biased << 23, float32); }
 
 V exp_of_rest(V r) {
@@ -42,16 +42,16 @@ V exp_of_rest(V r) {
 /// For x in -104 .. 89.
 V exp_inside(V x) {
   const auto [n, r] = reduce_exp(x, 2 * 127);
-  const V half = n >> 1;  // two exact steps: a denormal result is rounded once
+  const V half = n >> 1;  // two exact factors: a denormal result is rounded once
   return exp_of_rest(r) * power_of_two(half) * power_of_two(n - half);
 }
-/// For x in -104 .. 0, the same bits: n is -150 .. 0, and one of the steps may always be 2^-31.
+/// For x in -104 .. 0, with the same bits: n is in -150 .. 0, so one factor can always be 2^-31.
 V exp_below_one(V x) {
-  const auto [n, r] = reduce_exp(x, 127 + 31);  // even, as 2 * 127: ties of n go the same way
+  const auto [n, r] = reduce_exp(x, 127 + 31);  // even like 2 * 127, so that ties of n round the same way
   return exp_of_rest(r) * power_of_two(n) * 0x1p-31;
 }
 V exp32(V x) { return exp_inside(at_least(at_most(x, 89), -104)); }
-/// (exp(x) - 1) / 4 for x in -25 .. 89.6, where exp itself overflows already.
+/// (exp(x) - 1) / 4 for x in -25 .. 89.6, the range in which exp itself may already overflow.
 V quarter_expm1(V x) {
   const auto [n, r] = reduce_exp(x, 127 - 2);
   const V q = polynomial(r, {0.00139269186, 0.0083637666, 0.0416665487, 0.166665733, 0.5});
@@ -89,7 +89,7 @@ V log_of(V e, V f) {
   y = fma(z, -0.5, y);
   return fma(e, ln2_hi, f + y);
 }
-/// The exponent e (int32) of x = 2^e m with m in sqrt(1/2) .. sqrt(2); x > 0 and normal.
+/// The exponent e (int32) of a normal x = 2^e m > 0 with m in sqrt(1/2) .. sqrt(2).
 V exponent_of(V x) {
   const V i = bits(x, int32);
   return (i - word(i, 0x3f3504f3)) >> 23;
@@ -101,22 +101,22 @@ V log32(V x) {
   return log_special(x, log_of(cast(e, float32) + select(tiny, x.of(-23), x.of(0)), f));
 }
 V log1p32(V x) {
-  // u + c = 1 + x exactly; c is scaled into the reduced argument.
+  // u + c = 1 + x exactly; c is scaled and added to the reduced argument.
   const V u = x + 1, t = u - 1, c = (1 - (u - t)) + (x - t);
   const V e = exponent_of(u), down = bits(max((127 - e) << 23, e.of(0)), float32);
   const V f = fma(c, down, scale_down(u, e) - 1);
   return select(abs(x) < 0x1p-25, x, log_special(u, log_of(cast(e, float32), f)));
 }
 
-/// |x| = (q + r 2/pi) pi/2 with |r| <= pi/4 and q mod 4 (uint64), for every finite x: 2/pi has 256 bits here,
-/// of which the 128 that matter are multiplied by the 24 bits of x (Payne and Hanek).
+/// |x| = (q + r 2/pi) pi/2 with |r| <= pi/4 and q mod 4 (uint64), for every finite x: of the 256 bits of 2/pi, the 128 that matter are
+/// multiplied by the 24 bits of x (Payne and Hanek).
 struct Quadrant {
   V q, sine, cosine;
 };
 Quadrant quadrant(V x) {
   const V a = abs(x), b = cast(bits(a, uint32), uint64);
   const V mantissa = (b & word(b, 0x7fffff)) | word(b, 0x800000);
-  const V at = (b >> 23) - 88;  // first bit wanted, of a zero word and the words of 2/pi
+  const V at = (b >> 23) - 88;  // first needed bit of the concatenation of a zero word and 2/pi
   const V w[] = {word(b, 0), word(b, 0xa2f9836e4e441529), word(b, 0xfc2757d1f534ddc0),
                  word(b, 0xdb6295993c439041), word(b, 0xfe5163abdebbc561)};
   const V first = at < 64, second = at < 128;
@@ -134,7 +134,7 @@ Quadrant quadrant(V x) {
   const V cosine = fma(z, fma(z, polynomial(z, {2.45466545e-05, -0.00138882967, 0.0416666642}), -0.5), 1);
   return {select(small, word(b, 0), q), sine, cosine};
 }
-/// `y` negated where bit 1 of q is set; NaN where x is not finite.
+/// `y` negated if bit 1 of q is set; NaN if x is not finite.
 V turn(V x, V q, V y) {
   const V flip = cast((q & 2) << 30, uint32);
   return select(abs(x) < infinity, bits(bits(y, uint32) ^ flip, float32), x.of(nan));
@@ -209,9 +209,9 @@ V erf32(V x) {
   const V rest = quarter_expm1(log_rest) * -4;  // 1 - erfc(t)
   return select(a < 0.92, erf_near(x), with_sign(rest, x));
 }
-/// 1 - erf near 0; else exp(a^2) erfc(a) (1 + 2a) is a polynomial of (a - 2) / (a + 2), for a = |x|.
+/// 1 - erf near 0; otherwise exp(a^2) erfc(a) (1 + 2a) is a polynomial of (a - 2) / (a + 2), for a = |x|.
 V erfc32(V x) {
-  const V a = at_most(abs(x), 10.1), q = (a - 2) / (a + 2);  // beyond, less than half of the smallest number
+  const V a = at_most(abs(x), 10.1), q = (a - 2) / (a + 2);  // beyond: below half the smallest number
   const V p = polynomial(q, {-0.000399448327, -0.00122800109, 0.00131330907, 0.00863009691, -0.0080601424,
                              -0.0542038828, 0.164055422, -0.166031465, -0.0927639827, 1.27697837});
   const V square = a * a, lost = fma(a, a, -square);
@@ -220,7 +220,7 @@ V erfc32(V x) {
   return select(a < 0.5, 1 - erf_near(x), select(x < 0, 2 - tail, tail));
 }
 V erf_inv32(V x) {
-  // log(1 - x^2): near 1 the rounding of x^2 decides, which is JAX's; elsewhere that of the difference is harmless.
+  // log(1 - x^2): near 1 the rounding of x^2 dominates, and is JAX's; elsewhere the rounding of the difference is harmless.
   const V u = 1 - x * x, e = exponent_of(u);
   const V w = -log_of(cast(e, float32), scale_down(u, e) - 1), small = w < 5;
   const V s = select(small, w - 2.5, sqrt(w) - 3);

@@ -1,5 +1,5 @@
-// Powers, roots and logarithms of other bases, and the inverse hyperbolic functions. float32 ones are computed in float64 and
-// rounded once; float64 ones are made of calls.
+// Powers, roots, logarithms to other bases, and inverse hyperbolic functions. float32 ones are computed in float64 and rounded once;
+// float64 ones consist of calls.
 #include "runtime/expand_value.h"
 
 namespace shardarray::expand {
@@ -58,11 +58,11 @@ Split split_binary(V x, std::uint64_t from) {
   return {cast(e, float64) - select(tiny, x.of(54), x.of(0)), bits(i - (e << 52), float64)};
 }
 V log2_64(V x) {
-  const auto [e, m] = split_binary(x, 0x3fe6a09e667f3bcd);  // sqrt(1/2): nothing cancels near 1
+  const auto [e, m] = split_binary(x, 0x3fe6a09e667f3bcd);  // sqrt(1/2): no cancellation near 1
   return log_special(x, fma(call(Function::log, m), log2_of_e, e));
 }
-/// As fdlibm (e_log10.c, Sun Microsystems 1993): log10(2) in two parts, m in 1/2 .. 1 for x < 1 and in 1 .. 2 else, so that
-/// whole powers of ten have whole logarithms.
+/// As fdlibm (e_log10.c, Sun Microsystems 1993): log10(2) in two parts, m in 1/2 .. 1 for x < 1 and in 1 .. 2 otherwise, so that powers of
+/// ten have exact logarithms.
 V log10_64(V x) {
   const auto [low, m_low] = split_binary(x, 0x3fe0000000000000);
   const auto [high, m_high] = split_binary(x, 0x3ff0000000000000);
@@ -75,7 +75,7 @@ V cbrt32(V x) {
   const V a = abs(x), r = cast(exp2_wide(log2_wide(cast(a, float64)) * (1 / 3.0)), float32);
   return select((a > 0) & (a < infinity), with_sign(r, x), x);
 }
-/// One step of Newton's method behind a power, with r^3 in two parts.
+/// A power refined by one Newton step, with r^3 in two parts.
 V cbrt64(V x) {
   const V a = abs(x), tiny = a<0x1p-600, huge = a> 0x1p600;
   const V scale = select(tiny, x.of(0x1p600), select(huge, x.of(0x1p-600), x.of(1)));
@@ -87,7 +87,7 @@ V cbrt64(V x) {
   return select((a > 0) & (a < infinity), with_sign(root * back, x), x);
 }
 
-/// asinh and atanh of a small a in float64: a + c3 a^3 + c5 a^5.
+/// asinh and atanh of a small float64 a: a + c3 a^3 + c5 a^5.
 V odd_start(V a, double c3, double c5) {
   const V square = a * a;
   return fma(a * square, fma(square, c5, a.of(c3)), a);
@@ -125,7 +125,7 @@ V hypot32(V x, V y) {
   const V a = cast(x, float64), b = cast(y, float64);
   return cast(sqrt(fma(a, a, b * b)), float32);
 }
-/// Scaled so that no square leaves the range.
+/// Scaled so that no square overflows or underflows.
 V hypot64(V x, V y) {
   const V size = max(abs(x), abs(y)), tiny = size<0x1p-500, huge = size> 0x1p500;
   const V scale = select(tiny, x.of(0x1p600), select(huge, x.of(0x1p-600), x.of(1)));
@@ -147,7 +147,7 @@ int atanh(KernelBuilder& b, int x) { return by_width(b, "atanh", atanh32, atanh6
 int hypot(KernelBuilder& b, int x, int y) {
   const V u{&b, x}, v{&b, y}, inf = u.of(infinity);
   const V r = b.type(x) == float64 ? hypot64(u, v) : hypot32(u, v);
-  return select((abs(u) == inf) | (abs(v) == inf), inf, r).id;  // beside NaN too
+  return select((abs(u) == inf) | (abs(v) == inf), inf, r).id;  // even if the other operand is NaN
 }
 
 int logaddexp(KernelBuilder& b, int x, int y, bool base2) {

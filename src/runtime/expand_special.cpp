@@ -1,4 +1,4 @@
-// Gamma, polygamma and Bessel functions, the exponential integral, the normal distribution's inverse.
+// Gamma, polygamma and Bessel functions, the exponential integral, the inverse normal distribution.
 #include <cmath>
 #include <numbers>
 #include <vector>
@@ -17,14 +17,14 @@ V whole_power(V x, int n) {
   for (int k = 1; k < n; k++) r = r * x;
   return r;
 }
-/// The form of float64 for both widths. Constants of a float32 kernel are its casts.
+/// Computes both widths in float64. Constants of a float32 kernel are cast from it.
 template <class F> int through_float64(KernelBuilder& b, int x, const F& f) {
   const bool wide = b.type(x) == float64;
   const V r = f(wide ? V{&b, x} : cast(V{&b, x}, float64));
   return (wide ? r : cast(r, float32)).id;
 }
 
-/// DLMF 5.5.2 and 5.15.5 up to y >= 10, there the asymptotic series 5.11.2 and 5.15.8; for x > 0. n counts from digamma = 0.
+/// For x > 0: recurrence (DLMF 5.5.2 and 5.15.5) up to y >= 10, then the asymptotic series 5.11.2 and 5.15.8. n = 0 is digamma.
 V polygamma_positive(V x, int n) {
   constexpr double bernoulli[] = {1.0 / 6,       -1.0 / 30, 1.0 / 42,      -1.0 / 30,     5.0 / 66,
                                   -691.0 / 2730, 7.0 / 6,   -3617.0 / 510, 43867.0 / 798, -174611.0 / 330};
@@ -46,7 +46,7 @@ V polygamma_positive(V x, int n) {
   const V size = tail * whole_power(inverse, n) + sum * factorial(n);
   return n % 2 == 0 ? -size : size;
 }
-/// The n-th derivative of cot(pi x): a polynomial of the cotangent.
+/// The n-th derivative of cot(pi x), as a polynomial of the cotangent.
 V cotangent_derivative(V x, int n) {
   std::vector<double> p = {0, 1};
   for (int k = 0; k < n; k++) {  // d/dx = -pi (1 + c^2) d/dc
@@ -64,7 +64,7 @@ V cotangent_derivative(V x, int n) {
   for (std::size_t j = p.size() - 1; j-- > 0;) r = fma(r, c, p[j]);
   return r;
 }
-/// Reflected at 1/2 where x <= 0 (DLMF 5.5.4, 5.15.6).
+/// Reflection for x <= 0 (DLMF 5.5.4, 5.15.6).
 V polygamma64(V x, int n) {
   const V left = binary(Code::le, x, x.of(0)), y = polygamma_positive(select(left, 1 - x, x), n);
   const V other = n % 2 == 0 ? y : -y, reflected = other - cotangent_derivative(x, n) * pi;
@@ -72,8 +72,9 @@ V polygamma64(V x, int n) {
   return select(pole, x.of(n % 2 == 0 ? nan : infinity), select(left, reflected, y));
 }
 
-/// exp(-a) I_n(x) or I_n(x) of a = |x|. The power series (DLMF 10.25.2) up to 30: its terms are positive. Beyond, the asymptotic one
-/// (10.40.1), whose error is below exp(-60). exp(x / 2) twice: exp(x) overflows before the result does, which is infinite from 714 on.
+/// exp(-a) I_n(x) or I_n(x), with a = |x|. Up to 30 the power series (DLMF 10.25.2), whose terms are positive; beyond, the asymptotic one
+/// (10.40.1), whose error is below exp(-60). exp(x / 2) is applied twice because exp(x) overflows before the result, which is infinite from
+/// 714 on.
 V bessel64(V x, int n, bool scaled) {
   const V a = abs(x), near = at_most(a, 30), far = at_least(scaled ? a : at_most(a, 2000), 30),
           half = near * 0.5, z = half * half;
@@ -97,20 +98,20 @@ V bessel64(V x, int n, bool scaled) {
   return n % 2 == 0 ? size : select(x < 0, -size, size);
 }
 
-/// By recurrence (DLMF 5.5.1) from 10 .. 11 or more, there Stirling's series (5.11.1); reflected (5.5.3) left of -1. y^(y - 1/2) as a
-/// square: it overflows before the result does. Whole numbers are products, exact up to 22!.
+/// Recurrence (DLMF 5.5.1) to 10 .. 11 or more, there Stirling's series (5.11.1); reflection (5.5.3) left of -1. y^(y - 1/2) is computed as
+/// a square because it overflows before the result. Integers are products, exact up to 22!.
 V gamma64(V x) {
   constexpr double bernoulli[] = {1.0 / 6,  -1.0 / 30,     1.0 / 42, -1.0 / 30,
                                   5.0 / 66, -691.0 / 2730, 7.0 / 6,  -3617.0 / 510};
   const V left = x < -1, size = select(left, -x, x),
-          a = at_most(size, 250);  // infinite there; 0 left of -250
+          a = at_most(size, 250);  // infinite there; zero below -250
   V product = x.of(1), steps = x.of(0);
   for (int k = 0; k <= 10; k++) {
-    const V factor = k == 0 ? a : a + k, below = factor < 10;  // -0 stays
+    const V factor = k == 0 ? a : a + k, below = factor < 10;  // keeps -0
     product = select(below, product * factor, product);
     steps = select(below, steps + 1, steps);
   }
-  const V y = a + steps, lost = a - (y - steps);  // what the sum has rounded off, times digamma of 10.5
+  const V y = a + steps, lost = a - (y - steps);  // rounding error of y, times digamma(10.5)
   const V inverse = 1 / y, square = inverse * inverse;
   V series = x.of(0);
   for (int k = 8; k >= 1; k--) series = series * square + bernoulli[k - 1] / (2 * k * (2 * k - 1));
@@ -128,8 +129,8 @@ V gamma64(V x) {
   return select(pole, x.of(nan), select(is_exact, product_below, select(left, reflected, first * power)));
 }
 
-/// The power series (DLMF 6.6.2) up to 1. Beyond, x exp(x) times it is a polynomial of (x - 2) / (x + 2), through Chebyshev points of
-/// 1 .. inf. exp(-x / 2) twice: a denormal result is rounded once.
+/// The power series (DLMF 6.6.2) up to 1. Beyond, x exp(x) E1(x) is a polynomial of (x - 2) / (x + 2), interpolated at Chebyshev points of
+/// 1 .. inf. exp(-x / 2) is applied twice so that a denormal result is rounded once.
 V exp1_64(V x) {
   const V near = at_most(x, 1);
   V series = x.of(0);

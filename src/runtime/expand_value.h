@@ -1,4 +1,4 @@
-// What expansions are written in: values of a builder with operators, and the choice between the forms of two widths.
+// Notation for expansions: builder values with operators, and the choice between the forms of two widths.
 #pragma once
 #include <initializer_list>
 #include <limits>
@@ -7,7 +7,7 @@
 
 namespace shardarray::expand {
 
-/// A value of a builder, with operators; numbers become constants of the other operand's type.
+/// A builder value with operators; numbers become constants of the other operand's type.
 struct V {
   KernelBuilder* b;
   int id;
@@ -58,23 +58,23 @@ inline V call(Function f, V x, double y) { return {x.b, x.b->call(f, x.id, x.of(
 inline constexpr double infinity = std::numeric_limits<double>::infinity();
 inline constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-/// Highest coefficient first; one fma a step.
+/// Highest coefficient first; one fma per coefficient.
 inline V polynomial(V x, std::initializer_list<double> c) {
   V p = x.of(*c.begin());
   for (auto i = c.begin() + 1; i != c.end(); ++i) p = fma(p, x, *i);
   return p;
 }
-/// The magnitude of `x` (>= 0) with the sign of `sign`, a float32 or float64.
+/// `x` (>= 0) with the sign of `sign`, a float32 or float64.
 inline V with_sign(V x, V sign) {
   const DType t = x.b->type(x.id), word_type = t == float64 ? uint64 : uint32;
   const V s = bits(sign, word_type), one = word(s, t == float64 ? 0x8000000000000000u : 0x80000000u);
   return bits(bits(x, word_type) | (s & one), t);
 }
-/// y where x > 0 is finite; a logarithm's values elsewhere.
+/// y for finite x > 0; otherwise the logarithm's special values.
 inline V log_special(V x, V y) {
   return select(x > 0, select(x < infinity, y, x), select(x == 0, x.of(-infinity), x.of(nan)));
 }
-/// The nearer of x and the bound; NaN stays. One instruction each, where min and max take several.
+/// Clamps; NaN stays. One instruction each, where min and max take several.
 inline V at_most(V x, double bound) { return select(x > bound, x.of(bound), x); }
 inline V at_least(V x, double bound) { return select(x < bound, x.of(bound), x); }
 
@@ -82,10 +82,10 @@ inline V at_least(V x, double bound) { return select(x < bound, x.of(bound), x);
 V log2_wide(V a);
 V exp2_wide(V t);
 
-/// Throws InternalError: elementary functions take float32 and float64.
+/// Throws InternalError: elementary functions take only float32 and float64.
 [[noreturn]] void refuse_width(const char* function, DType t);
 [[noreturn]] void refuse_widths(const char* function, DType t, DType u);
-/// The form of x's width.
+/// Applies the form for x's width.
 inline int by_width(KernelBuilder& b, const char* function, V (*f32)(V), V (*f64)(V), int x) {
   if (b.type(x) == float64) return f64({&b, x}).id;
   if (b.type(x) != float32) refuse_width(function, b.type(x));

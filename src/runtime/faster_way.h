@@ -1,4 +1,4 @@
-// Of two ways to do the same thing again and again, the one that takes less time: found by taking both, now and then.
+// Chooses the faster of two ways to do a repeated task by timing both now and then.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -9,15 +9,15 @@
 
 namespace shardarray {
 
-/// Thread-safe; what several threads do at once is counted as if one did it.
+/// Thread-safe; concurrent runs are counted as if sequential.
 class FasterWay {
  public:
-  /// The first way is kept unless the second one takes so much less.
+  /// Prefer the first way unless the second takes less than this fraction.
   static constexpr double worth_it = 0.95;
-  /// Of so many times, the first ones take both ways in turns, after one that does not count.
+  /// Of every `period` runs, the first is ignored and the next `tried` alternate between the ways.
   static constexpr std::int64_t period = 512, tried = 8;
 
-  /// The way to take now, 0 or 1, by so many workers.
+  /// The way to take now, 0 or 1, with this many workers.
   int next(int workers) {
     const bool is_new = workers_.exchange(workers, std::memory_order_relaxed) != workers;
     if (is_new) times_.store(0, std::memory_order_relaxed);
@@ -28,7 +28,7 @@ class FasterWay {
     if (k == tried + 1) chosen_ = times_of_[1].second < worth_it * times_of_[0].second ? 1 : 0;
     return k >= 1 && k <= tried ? static_cast<int>(k % 2) : chosen_.load(std::memory_order_relaxed);
   }
-  /// It took so long. What is told of the time that does not count is forgotten.
+  /// Records a time. The time of an ignored run is dropped.
   void took(int way, double ns) {
     if (times_.load(std::memory_order_relaxed) % period == 1) return;
     Times& t = times_of_[way];
@@ -38,13 +38,13 @@ class FasterWay {
     if (ns < best) t.best.store(ns, std::memory_order_relaxed);
   }
 
-  /// One time, while it lives.
+  /// Times one run while it lives.
   class Turn {
    public:
     Turn(FasterWay& f, int workers)
         : f_(f), way_(f.next(workers)), thrown_(std::uncaught_exceptions()), start_(Clock::now()) {}
     ~Turn() {
-      if (std::uncaught_exceptions() > thrown_) return;  // it has not done it
+      if (std::uncaught_exceptions() > thrown_) return;  // it failed
       f_.took(way_, std::chrono::duration<double, std::nano>(Clock::now() - start_).count());
     }
     Turn(const Turn&) = delete;
@@ -60,7 +60,7 @@ class FasterWay {
 
  private:
   std::atomic<std::int64_t> times_{0};
-  /// The second best one counts: work that is shared out is fast now and then, and slower as a rule.
+  /// Compares second-best times: parallel work is occasionally fast, and slower as a rule.
   struct Times {
     std::atomic<double> best{0}, second{0};
   };

@@ -1,4 +1,4 @@
-// What a program does, as processes compare it: by one number, and where that differs by all of its steps.
+// What a program does, for comparison between processes: one number, and the steps to find a difference.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -8,14 +8,14 @@
 
 namespace shardarray {
 
-/// Of the devices in their order, of every step with its kernels, numbers and addresses, and of what enters and leaves: the same in each
-/// process that compiled the same program. Labels and lines do not count.
+/// Of the devices in order, of all steps with kernels, numbers and addresses, and of inputs and outputs: equal in all processes that
+/// compiled the same program. Ignores labels and lines.
 struct Fingerprint {
   struct Mark {
-    std::uint64_t value = 0;  ///< of all up to and with it
-    std::string text;         ///< what it is, for people
+    std::uint64_t value = 0;  ///< hash of all marks up to this one
+    std::string text;         ///< readable description
   };
-  std::vector<Mark> marks;  ///< what enters and leaves, then the steps
+  std::vector<Mark> marks;  ///< inputs and outputs, then the steps
   std::uint64_t value() const { return marks.back().value; }
 };
 Fingerprint fingerprint(const Program& program);

@@ -1,4 +1,4 @@
-// What the compiler and the CPU's transforms know of lengths.
+// Properties of transform lengths shared by the compiler and the CPU's FFTs.
 #pragma once
 #include <cstdint>
 
@@ -10,11 +10,11 @@ constexpr bool has_small_factors(std::int64_t n) {
     while (n % p == 0) n /= p;
   return n == 1;
 }
-/// Transforms of n complex numbers that several workers share; they want room for what is in between.
+/// Whether several workers share a transform of n complex numbers, which needs scratch for intermediates.
 constexpr bool is_shared_fourier(std::int64_t n) {
   return n >= (std::int64_t{1} << 15) && has_small_factors(n);
 }
-/// The same of n real ones, which are half as many complex ones.
+/// The same for n real numbers, computed as half as many complex ones.
 constexpr bool is_shared_real_fourier(std::int64_t n) { return n % 2 == 0 && is_shared_fourier(n / 2); }
 
 }  // namespace shardarray

@@ -13,7 +13,7 @@ int both(KernelBuilder& b, int v, std::uint32_t mask) { return b.binary(Code::an
 
 constexpr std::uint32_t infinity = 0x7f800000, sign_bit = 0x80000000, magnitude = 0x7fffffff;
 
-// An int64 or uint64 whose value float64 has, with the last bit set where it is not v's.
+// An int64 or uint64 rounded to odd, representable in float64: the last kept bit is set if v is inexact.
 int to_odd_53_bits(KernelBuilder& b, int v) {
   const DType t = b.type(v);
   const auto number = [&](std::uint64_t x) { return b.constant_bits(t, x); };
@@ -26,8 +26,7 @@ int to_odd_53_bits(KernelBuilder& b, int v) {
   return b.select(large, odd, v);
 }
 
-// v (float64 or an integer) as float32, with the last bit set where it is not exact: the rounding that follows sees on
-// which side of a tie v lies.
+// v (float64 or an integer) as float32, rounded to odd (last bit set if inexact), so that the next rounding is correct.
 int to_odd(KernelBuilder& b, int v) {
   if (itemsize(b.type(v)) == 8 && is_integer(b.type(v))) v = to_odd_53_bits(b, v);
   const int exact = b.cast(v, DType::float64), near = b.cast(exact, DType::float32),
@@ -39,7 +38,7 @@ int to_odd(KernelBuilder& b, int v) {
   return b.bitcast(b.select(b.binary(Code::eq, back, exact), bits, odd), DType::float32);
 }
 
-// Rounds away the low `dropped` bits of a magnitude.
+// Rounds away the low `dropped` bits of a magnitude, ties to even.
 int to_even(KernelBuilder& b, int v, std::uint32_t dropped) {
   const int last = both(b, right(b, v, dropped), 1);
   return b.binary(Code::add, b.binary(Code::add, v, last), word(b, (1u << (dropped - 1)) - 1));
@@ -50,7 +49,7 @@ int to_even(KernelBuilder& b, int v, std::uint32_t dropped) {
 int widen(KernelBuilder& b, int bits, DType t) {
   const int v = b.cast(bits, DType::uint32);
   if (t == DType::bfloat16) return b.bitcast(left(b, v, 16), DType::float32);
-  // The exponents of the two types are 112 apart; the product is exact, denormals too.
+  // The exponent biases differ by 112; the product is exact, also for denormals.
   const int shifted = left(b, both(b, v, 0x7fff), 13);
   const int scaled = b.binary(Code::mul, b.bitcast(shifted, DType::float32),
                               b.constant(DType::float32, std::ldexp(1.0, 112)));
@@ -68,7 +67,7 @@ int narrow(KernelBuilder& b, int v, DType t) {
     value = b.select(is_nan, word(b, 0x7fc0), right(b, to_even(b, absolute, 16), 16));
   } else {
     const int normal = right(b, b.binary(Code::sub, to_even(b, absolute, 13), word(b, 112u << 23)), 13);
-    // Near 0.5 float32 steps by the smallest float16: the sum rounds a denormal.
+    // Near 0.5 float32 has the spacing of float16 denormals: the sum rounds.
     const int half = b.constant(DType::float32, 0.5);
     const int sum = b.binary(Code::add, b.bitcast(absolute, DType::float32), half);
     const int denormal = b.binary(Code::sub, b.bitcast(sum, DType::uint32), b.bitcast(half, DType::uint32));

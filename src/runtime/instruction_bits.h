@@ -1,5 +1,5 @@
-// One instruction of kernel IR on bits, for those that run it one by one: the evaluator and the interpreter's kernels of devices.
-// Bits of a value stand in the low bytes, zeros above. As scalar.h, whose arithmetic it is, it is compiled for hosts and devices.
+// One kernel IR instruction on bits, for whoever runs them one at a time: the evaluator and the device interpreter's kernels. Values occupy
+// the low bytes, zeros above. Compiled for hosts and devices, like scalar.h, whose arithmetic it uses.
 #pragma once
 #include "runtime/kernel.h"
 #include "runtime/scalar.h"
@@ -18,7 +18,7 @@ template <class T> SHARDARRAY_SCALAR std::uint64_t pack(T x) {
   else return static_cast<std::make_unsigned_t<T>>(x);
 }
 
-/// Calls f with a value of the C++ type of `t`, one that kernels compute with.
+/// Calls f with a value of the C++ type for `t`, a type that kernels compute with.
 template <class F> SHARDARRAY_SCALAR auto with_type(DType t, F f) {
   switch (t) {
     case DType::bool_: return f(bool{});
@@ -54,7 +54,7 @@ template <class T> SHARDARRAY_SCALAR std::uint64_t compare_values(Code code, T a
     default: return a >= b;
   }
 }
-/// Of integers and bool.
+/// For integers and bool.
 template <class T> SHARDARRAY_SCALAR std::uint64_t on_bits(Code code, T a, T b) {
   if constexpr (!std::is_same_v<T, bool>) {
     if (code == Code::shl) return pack(shl(a, b));
@@ -67,7 +67,7 @@ template <class T> SHARDARRAY_SCALAR std::uint64_t on_bits(Code code, T a, T b) 
     default: return pack(xor_(a, b));
   }
 }
-/// Of integers and floats.
+/// For integers and floats.
 template <class T> SHARDARRAY_SCALAR std::uint64_t on_numbers(Code code, T a, T b) {
   switch (code) {
     case Code::neg: return pack(neg(a));
@@ -93,8 +93,8 @@ template <class T> SHARDARRAY_SCALAR std::uint64_t on_floats(Code code, T a, T b
   }
 }
 
-/// The result of an instruction that is no constant, load, store, index, call or reduce. `from`: the operands' type. kernel.h
-/// must define the instruction for it.
+/// The result of an instruction other than constant, load, store, index, call or reduce. `from`: the operands' type. kernel.h must define
+/// the instruction for it.
 SHARDARRAY_SCALAR std::uint64_t evaluate_bits(Code code, DType type, DType from, std::uint64_t a,
                                               std::uint64_t b, std::uint64_t c) {
   if (code == Code::bitcast) return a;

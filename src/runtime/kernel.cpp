@@ -213,7 +213,7 @@ class Verifier {
 
   const Kernel& k_;
   std::vector<int> stage_of_;  // instruction -> stage
-  std::vector<bool> stored_;   // argument -> written
+  std::vector<bool> stored_;   // argument -> has a store
   std::size_t at_ = 0;
 };
 

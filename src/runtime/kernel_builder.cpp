@@ -37,7 +37,7 @@ bool KernelBuilder::visible(int v) const {
   return from == here || !kernel_.stages[from].inner;
 }
 
-/// Turns an operation on constants into a constant.
+/// Constant folding.
 bool KernelBuilder::fold(Instr& in) const {
   if (in.code < Code::cast) return false;
   std::uint64_t bits[3] = {};
@@ -76,7 +76,7 @@ int KernelBuilder::emit(Instr in) {
   auto& numbers = numbers_[by_point && stage.inner];
   if (in.code != Code::store) {
     const auto found = numbers.find(in);
-    // A reduction of this stage is not visible yet, but it is the same one.
+    // A reduction of this stage is not visible yet, but may be reused.
     if (found != numbers.end()) {
       const bool here = stage_of_[found->second] == static_cast<int>(kernel_.stages.size()) - 1;
       if (here || visible(found->second)) return found->second;

@@ -1,7 +1,7 @@
-// KernelBuilder: writes kernel IR, one instruction a call; op definitions and the fusion pass use it.
+// KernelBuilder: writes kernel IR, one instruction per call; used by op definitions and the fusion pass.
 //
-// Equal instructions get one number where the first is visible, operations on constants are folded (with the
-// interpreter's own arithmetic), and `finish` drops what no store needs.
+// Equal instructions are merged where the first is visible, constants are folded (with the interpreter's arithmetic), and `finish` drops
+// what no store needs.
 #pragma once
 #include <cstdint>
 #include <unordered_map>
@@ -18,10 +18,10 @@ class KernelBuilder {
 
   /// Adds an argument and returns its number.
   int arg(KernelArg a);
-  /// Opens a stage; the first one too. Instructions go to the stage opened last.
+  /// Opens a stage (also needed for the first). Instructions go to the last opened stage.
   void begin_stage(bool inner);
 
-  /// `value` as `type`: to nearest for floats, truncated and saturated for integers.
+  /// `value` as `type`: floats are rounded to nearest, integers truncated and saturated.
   int constant(DType type, double value);
   int constant_bits(DType type, std::uint64_t bits);
   int index(int dim);
@@ -32,16 +32,16 @@ class KernelBuilder {
   int cast(int v, DType type);
   int bitcast(int v, DType type);
   int unary(Code code, int a);
-  /// Comparisons give bool, the others the type of `a`.
+  /// Comparisons return bool, others the type of `a`.
   int binary(Code code, int a, int b);
   int fma(int a, int b, int c);
   int select(int condition, int a, int b);
   int call(Function f, int a, int b = -1);
 
   DType type(int v) const { return kernel_.code[v].type; }
-  /// What was written so far.
+  /// The instructions so far.
   const std::vector<Instr>& code() const { return kernel_.code; }
-  /// Verified, without dead instructions and empty stages. The builder is spent.
+  /// Verified, without dead instructions and empty stages. The builder must not be used afterwards.
   Kernel finish();
 
  private:
@@ -54,7 +54,7 @@ class KernelBuilder {
 
   Kernel kernel_;
   std::vector<int> stage_of_;  // instruction -> stage
-  // An outer load reads inner coordinate 0, an inner one its own point: they are different values.
+  // Outer loads read inner coordinate 0, inner ones their own point: different values.
   std::unordered_map<Instr, int, Hash> numbers_[2];  // outer stages, inner stages
 };
 

@@ -1,4 +1,4 @@
-// Late work: tasks of a graph that are only begun by who runs it, and end when somebody outside says so.
+// Late work: tasks of a graph that a worker only starts, and that end when somebody outside reports it.
 #pragma once
 #include <cstdint>
 #include <exception>
@@ -6,7 +6,7 @@
 
 namespace shardarray {
 
-/// A run that has late tasks.
+/// A run with late tasks.
 class LateRun {
  public:
   virtual void end_late(int task, std::exception_ptr failure) = 0;
@@ -15,21 +15,21 @@ class LateRun {
   ~LateRun() = default;
 };
 
-/// Ends a late task: to be called once, from any thread, with what it failed with. The run may be gone afterwards.
+/// Ends a late task: called once, from any thread, with the failure if any. The run may be destroyed afterwards.
 struct LateEnd {
   LateRun* run = nullptr;
   int task = 0;
   void operator()(std::exception_ptr failure = nullptr) const { run->end_late(task, std::move(failure)); }
 };
 
-/// What the late tasks of one run do.
+/// Executes the late tasks of one run.
 class LateWork {
  public:
-  /// Begins task `number` and returns soon. `ended` is called once, perhaps before the return; never where this throws.
+  /// Starts task `number` without blocking. `ended` is called once, possibly before this returns; never if this throws.
   virtual void start(std::int64_t number, LateEnd ended) = 0;
-  /// Moves on what has been started, unless another thread does just now: a thread that has nothing else to do calls it over and over.
+  /// Makes progress on started tasks, unless another thread is doing so: idle threads call it repeatedly.
   virtual void advance() noexcept {}
-  /// Another task has failed with `why`: what was started, and may yet be, ends soon. Called once at most.
+  /// Another task failed with `why`: everything started so far or later ends soon. Called at most once.
   virtual void stop(const std::exception_ptr& why) noexcept = 0;
 
  protected:

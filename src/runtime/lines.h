@@ -1,4 +1,4 @@
-// An array as the lines along one of its dimensions: what sorts and scans work on.
+// An array as lines along one dimension: the units of sorts and scans.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace shardarray {
 
-/// `count` lines of `length` elements, perhaps none, `inner` apart.
+/// `count` lines of `length` elements (possibly none) with stride `inner`.
 struct Lines {
   std::int64_t count = 1, length = 0, inner = 1;
 };

@@ -1,8 +1,7 @@
-// Every process walks the whole program and numbers the boxes that go from each process to each other one: so both sides know a box by
-// the same tag. A box that is not combined with others is received where it is wanted, if it lies there in a row. What else a step
-// receives, and what it must pack before it can be sent, has a place behind the device's own scratch; later steps use the same place
-// again. Small boxes for one process go as one. Nothing that a step waits for comes from a later one, in any process: so none can wait
-// for another in a circle.
+// Every process walks the whole program and numbers the boxes from each process to each other one, so both sides know a box by the same
+// tag. A box that is not combined with others is received in place if it is contiguous there. Everything else that a step receives, or has
+// to pack before sending, gets a place behind the device's own scratch; later steps reuse it. Small boxes for the same process are bundled.
+// No step waits for a later one, in any process, so there are no cyclic waits.
 #include "runtime/local_part.h"
 
 #include <fmt/format.h>
@@ -23,9 +22,9 @@ constexpr std::uint64_t parcel_alignment = 64;
 std::uint64_t aligned(std::uint64_t bytes) {
   return (bytes + parcel_alignment - 1) / parcel_alignment * parcel_alignment;
 }
-/// So much is copied while a message begins (10 GB/s, 1.5 us).
+/// So much is copied in the time a message takes to start (10 GB/s, 1.5 us).
 constexpr std::uint64_t most_of_a_bundle = std::uint64_t{16} << 10;
-/// On average: a copy of such a box takes less than a message of its own, however many there are.
+/// On average: copying such a box takes less time than sending it as a message, however many there are.
 constexpr std::uint64_t most_of_a_small_box = std::uint64_t{2} << 10;
 
 class Splitter {
@@ -85,7 +84,7 @@ class Splitter {
     put(std::move(own));
   }
 
-  // The part's own scratch has more than the whole program's: it lies behind the caller's.
+  // The part needs more scratch than the whole program: it is placed behind the caller's.
   ProgramCall own_call(const ProgramCall& call) {
     ProgramCall own = call;
     own.part = std::make_shared<const LocalPart>(local_part(*call.program, process_));
@@ -99,11 +98,11 @@ class Splitter {
       }
     return own;
   }
-  /// Of a value that every device has: one that is here.
+  /// A local copy of a value that every device holds.
   Ref here_of(const std::vector<Ref>& everywhere) const {
     for (std::size_t d = 0; d < everywhere.size(); d++)
       if (here(static_cast<int>(d))) return everywhere[d];
-    return everywhere[0];  // nothing is run here
+    return everywhere[0];  // nothing runs here
   }
 
   void add(const ProgramCall& call) {
@@ -159,7 +158,7 @@ class Splitter {
   static std::uint64_t bytes_of(const Exchange& x, const Exchange::Piece& p) {
     return static_cast<std::uint64_t>(num_elements(p.extents)) * itemsize(x.dtype);
   }
-  /// Of those devices of a process that want the same, the first one's box serves all. `to`: the process; -1: it stays.
+  /// Devices of a process that want the same box share the first one's. `to`: the process; -1: it stays.
   static std::vector<std::uint64_t> parcel_key(const Exchange::Piece& p, const Exchange::Source& s, int to) {
     std::vector<std::uint64_t> key{static_cast<std::uint64_t>(to), static_cast<std::uint64_t>(s.device),
                                    s.ref.base, s.ref.offset};
@@ -168,7 +167,7 @@ class Splitter {
     return key;
   }
 
-  /// Of whose boxes one goes in place of several.
+  /// Finds the pairs of processes whose boxes are sent as one.
   void find_bundles(const Exchange& x) {
     std::set<std::vector<std::uint64_t>> seen;
     bundles_.clear();
@@ -189,7 +188,7 @@ class Splitter {
     });
   }
 
-  /// `to`: what this process does of the item, if it is its own.
+  /// `to`: this process's part of the item, if it is local.
   void add_piece(const Exchange& x, const Exchange::Item& item, const Exchange::Piece& p,
                  Exchange::Item& to) {
     const std::uint64_t bytes = bytes_of(x, p);
@@ -203,7 +202,7 @@ class Splitter {
       return;
     }
     Exchange::Piece own = p;
-    own.src_strides = row_major(p.extents);  // all sources of a piece have the same
+    own.src_strides = row_major(p.extents);  // equal for all sources of a piece
     own.sources.clear();
     for (const Exchange::Source& s : p.sources) {
       const int from_process = process_of(s.device), to_process = process_of(item.device);
@@ -225,7 +224,7 @@ class Splitter {
     if (mine && !own.sources.empty()) to.pieces.push_back(std::move(own));
   }
 
-  /// A box from device to device, in both processes; `at`: where it is in this one. `transfer`: that counts it where it is received.
+  /// Records a box between devices in the processes of both; `at`: where it is in this one. `transfer`: counts it where it is received.
   void add_box(int from, int to, const Ref& at, std::uint64_t bytes, int transfer) {
     const int sender = process_of(from), receiver = process_of(to);
     const std::uint64_t tag = next_tags_.try_emplace({sender, receiver}, first_box_tag).first->second++;
@@ -248,14 +247,14 @@ class Splitter {
     if (here(from)) sent_.push_back(box(true));
   }
 
-  /// Several boxes as one. The first one's devices have it.
+  /// Several boxes sent as one, on the devices of the first.
   struct Bundle {
     int boxes = 0;
     std::uint64_t bytes = 0, used = 0;
     Ref at;          // in this process
-    int device = 0;  // here
+    int device = 0;  // the local one
   };
-  /// `from`: the source, which will be what it is in this process.
+  /// `from`: the source; becomes its place in this process.
   void add_to(Bundle& b, int to, const Exchange::Piece& p, Exchange::Source& from, std::uint64_t bytes) {
     const bool sends = here(from.device), receives = here(to);
     if (b.used == 0) {
@@ -269,12 +268,12 @@ class Splitter {
     if (sends || receives) from = part;
   }
 
-  /// Room for one parcel behind the scratch of a device here, as the source of a piece.
+  /// Space for one parcel behind the scratch of a local device, as the source of a piece.
   Exchange::Source place(const Exchange::Source& s, int device, std::uint64_t bytes) {
     return {room(device, bytes), s.device, bytes, 0};
   }
 
-  /// Behind the scratch of a device here, for the time of a step.
+  /// Space behind the scratch of a local device for the duration of a step.
   Ref room(int device, std::uint64_t bytes) {
     const auto d = static_cast<std::size_t>(device);
     const std::uint64_t offset = aligned(whole_.scratch_bytes[d]) + used_[d];
@@ -283,7 +282,7 @@ class Splitter {
     return {static_cast<std::uint32_t>(device), offset};
   }
 
-  /// The same box in a row.
+  /// The same box, contiguous.
   Exchange::Source pack(const Exchange::Piece& p, const Exchange::Source& s, std::uint64_t bytes) {
     return pack(p, s, place(s, s.device, bytes));
   }
@@ -298,17 +297,17 @@ class Splitter {
 
   const Program& whole_;
   int process_;
-  bool takes_part_;  // it has devices of the program
+  bool takes_part_;  // this process has devices of the program
   LocalPart part_;
   Program mine_;
   const Step* step_ = nullptr;
-  std::map<std::pair<int, int>, std::uint64_t> next_tags_;  // from a process, to another
-  Exchange packs_;                                          // what the step packs before it sends
-  std::vector<std::uint64_t> used_;                         // device -> bytes of the step's parcels there
-  std::size_t exchange_ = 0;                                // steps up to now
+  std::map<std::pair<int, int>, std::uint64_t> next_tags_;  // per pair of sending and receiving process
+  Exchange packs_;                                          // what the step packs before sending
+  std::vector<std::uint64_t> used_;                         // device -> bytes of the step's parcels
+  std::size_t exchange_ = 0;                                // number of steps so far
   std::vector<PartBox> sent_, received_;
-  std::map<std::pair<int, int>, Bundle> bundles_;  // of the step, from a process, to another
-  /// What of a device's memory goes where (-1: stays) -> where it then is, within a step.
+  std::map<std::pair<int, int>, Bundle> bundles_;  // of this step, per pair of sending and receiving process
+  /// Within a step: box and destination process (-1: stays) -> where it is now.
   std::map<std::vector<std::uint64_t>, Exchange::Source> parcels_;
 };
 

@@ -43,7 +43,7 @@ class DescribedBackend final : public Backend {
     target_.half_products = true;
     target_.alignment = 64;
     target_.device_memory = static_cast<std::int64_t>(m.memory);
-    // In bytes of the slowest links, over which it pays to move less.
+    // In bytes of the slowest links, where saving traffic pays most.
     if (m.links.empty()) return;
     const Link& slowest = *std::ranges::min_element(m.links, {}, &Link::bandwidth);
     const auto product = [&](DType t, bool tf32) { return slowest.bandwidth / flops_of(m, t, tf32); };
@@ -62,7 +62,7 @@ class DescribedBackend final : public Backend {
   Device device(int local) const override {
     return {.id = local,
             .platform = machine_.name,
-            .process_index = process_index(),  // every process can ask what it would do
+            .process_index = process_index(),  // every process can plan for it
             .kind = machine_.kind,
             .memory = local};
   }
@@ -87,17 +87,17 @@ class DescribedBackend final : public Backend {
 
 struct Described {
   std::mutex mutex;
-  std::map<std::string, Machine, std::less<>> machines;  // stay where they are
+  std::map<std::string, Machine, std::less<>> machines;  // node-based: addresses are stable
 };
 Described& described() {
   static Described& all = *new Described;  // never destroyed: arrays may outlive static objects
   return all;
 }
 
-// ---------------------------------------------------------------- those that it knows
+// ---------------------------------------------------------------- known machines
 
 /// https://www.nvidia.com/en-us/data-center/h200/: SXM, dense; NVLink 900 GB/s, half of it each way; nodes joined by one 400 Gb/s NDR
-/// adapter a GPU (DGX H200). Latencies as NCCL's tuning tables have them, rounded.
+/// adapter per GPU (DGX H200). Latencies from NCCL's tuning tables, rounded.
 Machine h200(const char* name, int nodes, int gpus) {
   Machine m{
       .name = name,
@@ -119,7 +119,7 @@ Machine h200(const char* name, int nodes, int gpus) {
   return m;
 }
 
-/// https://cloud.google.com/tpu/docs/v5p: 4,800 Gb/s over the six links of a chip. A dimension of the torus has two of them.
+/// https://cloud.google.com/tpu/docs/v5p: 4,800 Gb/s over the six links of a chip. A torus dimension has two of them.
 Machine tpu_v5p() {
   constexpr double dimension = 2 * 4.8e12 / 8 / 6;
   return {.name = "tpu-v5p-64",
@@ -141,9 +141,9 @@ const std::vector<Machine>& known() {
   return all;
 }
 
-/// `what` is the text in messages.
+/// `what` names the text in messages.
 Machine machine_of(std::string_view text, const std::string& what) {
-  /// The members of an object, which are to be just these.
+  /// Checks that an object has exactly these members, and perhaps the optional one.
   const auto members = [&](const ordered_json& object, std::initializer_list<const char*> names,
                            const char* optional = "") {
     if (!object.is_object())

@@ -1,4 +1,4 @@
-// Described machines as platforms: they compile programs, and run none.
+// Described machines as platforms: programs are compiled for them but cannot run.
 #pragma once
 #include <string_view>
 
@@ -7,13 +7,13 @@
 
 namespace shardarray {
 
-/// The machine whose devices a platform has; null: the platform computes.
+/// The machine that a platform describes; null for platforms that can run programs.
 const Machine* described_machine(std::string_view platform);
 
-/// Throws DeviceError where a number makes no sense.
+/// Throws DeviceError if a number makes no sense.
 void check_machine(const Machine& m);
 
-/// A device's operations a second in products of this dtype; `tf32`: of float32 where that may be less exact.
+/// A device's operations per second in products of this dtype; `tf32`: float32 products may be rounded to TF32.
 double flops_of(const Machine& m, DType dtype, bool tf32);
 
 }  // namespace shardarray

@@ -1,10 +1,10 @@
-// The memory that work touches: what must not run at the same time is seen by it.
+// The memory that work touches, by which conflicts are found.
 #pragma once
 #include <cstdint>
 
 namespace shardarray {
 
-/// The bytes [lo, hi) behind a base pointer.
+/// The bytes [lo, hi) relative to a base pointer.
 struct MemoryRange {
   std::uint32_t base;
   std::uint64_t lo, hi;
@@ -13,7 +13,7 @@ inline bool overlap(const MemoryRange& a, const MemoryRange& b) {
   return a.base == b.base && a.lo < b.hi && b.lo < a.hi;
 }
 
-/// Whether all of b is in a.
+/// Whether a contains b.
 inline bool covers(const MemoryRange& a, const MemoryRange& b) {
   return a.base == b.base && a.lo <= b.lo && b.hi <= a.hi;
 }

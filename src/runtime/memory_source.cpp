@@ -18,7 +18,7 @@ class Pages final : public MemorySource {
     void* p = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED) return nullptr;
     if (!huge) return p;
-    // Cut the ends off so that what stays is aligned.
+    // Unmap the ends so that the rest is aligned.
     auto* const first = static_cast<char*>(p);
     const std::size_t before = (huge_page - reinterpret_cast<std::uintptr_t>(p) % huge_page) % huge_page;
     if (before > 0) munmap(first, before);
@@ -31,7 +31,7 @@ class Pages final : public MemorySource {
 };
 
 std::atomic<MemorySource*>& current_memory() {
-  static auto& current = *new std::atomic<MemorySource*>(new Pages);  // never destroyed: arenas live as long
+  static auto& current = *new std::atomic<MemorySource*>(new Pages);  // never destroyed, like arenas
   return current;
 }
 

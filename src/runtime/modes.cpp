@@ -12,14 +12,14 @@ namespace shardarray {
 
 namespace {
 
-constinit thread_local const Modes* modes_of_thread = nullptr;  // null: the initial ones
+constinit thread_local const Modes* modes_of_thread = nullptr;  // null: initial_modes()
 
 const Modes& initial_modes() {
   static const auto& initial = *new Modes{.flush_denormals = env_flag("SHARDARRAY_FLUSH_DENORMALS", false)};
   return initial;  // never destroyed
 }
 
-// As many as there are combinations in use: a few for each device.
+// One object per combination in use: a few for each device.
 const Modes* interned(const Modes& m) {
   if (m == initial_modes()) return &initial_modes();
   static auto* mutex = new std::mutex;
@@ -40,7 +40,7 @@ const Modes* exchange_modes(const Modes* m) {
 const Modes& current_modes() { return modes_of_thread ? *modes_of_thread : initial_modes(); }
 const Modes& set_modes(const Modes& m) { return *exchange_modes(interned(m)); }
 
-// Sets one of this thread's modes; returns what it was.
+// Sets one of this thread's modes; returns its previous value.
 static bool exchange_mode(bool Modes::*mode, bool on) {
   Modes m = current_modes();
   m.*mode = on;

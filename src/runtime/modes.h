@@ -1,5 +1,5 @@
-// What a program depends on beside its arguments. A line takes the modes of its thread, and what it records keeps them:
-// they hold where the line stands, not where a value is asked for.
+// What a program depends on besides its arguments. Recording captures the thread's modes: they are those of the source line, not of the
+// place where the value is read.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -8,26 +8,25 @@
 
 namespace shardarray {
 
-/// How conflicts between shardings are settled: by cost; by propagation priorities alone; never silently. See
-/// shardarray/policy.h.
+/// How sharding conflicts are resolved: by cost; by propagation priorities alone; never implicitly. See shardarray/policy.h.
 enum class Policy : std::uint8_t { auto_, follow, strict };
 
 struct Modes {
   Policy policy = Policy::auto_;
-  bool reproducible = false;                            ///< float sums in an order that no sharding changes
+  bool reproducible = false;                            ///< float sums in an order independent of sharding
   bool partitionable_random = true;                     ///< see random::partitionable
   bool tf32 = false;                                    ///< see shardarray/tf32.h
   bool flush_denormals = false;                         ///< see shardarray/flush_denormals.h
   bool philox_random = false;                           ///< see random::philox
-  std::optional<Device> default_device = std::nullopt;  ///< none: the first of the default platform
+  std::optional<Device> default_device = std::nullopt;  ///< nullopt: the first device of the default platform
   friend bool operator==(const Modes&, const Modes&) = default;
 };
 
-/// Those of this thread now. Equal modes are one object, which lives for ever.
+/// The modes of this thread. Equal modes are one object, never destroyed.
 const Modes& current_modes();
-/// Makes `m` those of this thread; returns the ones before.
+/// Sets the modes of this thread; returns the previous ones.
 const Modes& set_modes(const Modes& m);
-/// set_modes while it lives; `m` is such an object.
+/// RAII form of set_modes; `m` is an object returned by these functions.
 class ScopedModes {
  public:
   explicit ScopedModes(const Modes* m);
@@ -39,7 +38,7 @@ class ScopedModes {
   const Modes* before_;
 };
 
-/// Where new uncommitted arrays go under these modes.
+/// Where new uncommitted arrays are placed under these modes.
 const Device& default_device_of(const Modes& m);
 
 }  // namespace shardarray

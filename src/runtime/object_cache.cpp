@@ -32,7 +32,7 @@ std::uint64_t checksum_of(std::span<const char> key, std::span<const char> objec
   return hash_of(object, hash_of(key, 7));
 }
 
-/// Whether a file of this name was written here: a hash, `.o`, and while it is being written what makes it unique.
+/// Whether this cache wrote a file of this name: a hash, `.o`, and a unique suffix while it is being written.
 bool is_object(const std::string& name) {
   constexpr std::size_t hash = 32, all = hash + 2;
   const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
@@ -40,7 +40,7 @@ bool is_object(const std::string& name) {
          name.compare(hash, 2, ".o") == 0 && (name.size() == all || name[all] == '.');
 }
 
-/// The object in a file's bytes, if it fits its key exactly.
+/// The object in a file, if its key matches exactly.
 std::optional<std::vector<char>> object_in(const std::vector<char>& file, std::span<const char> key) {
   Header header, expected;
   if (file.size() < sizeof header) return std::nullopt;
@@ -76,7 +76,7 @@ std::optional<std::vector<char>> ObjectCache::find(std::span<const char> key) {
   const std::string name = file_name(key);
   std::optional<std::vector<char>> object;
   if (const auto file = folder_.read(name, most_file_bytes)) object = object_in(*file, key);
-  if (object) folder_.touch(name);  // the oldest go first
+  if (object) folder_.touch(name);  // for least-recently-used eviction
   else folder_.remove(name);
   return object;
 }
@@ -95,7 +95,7 @@ void ObjectCache::put(std::span<const char> key, std::span<const char> object) {
   else until_trim_ -= bytes;
 }
 
-/// Removes the oldest objects where all of them are too large. Another process may do the same. Other files stay.
+/// Evicts the least recently used objects if the total is too large. Other processes may do the same. Other files are left alone.
 void ObjectCache::trim() {
   std::vector<PrivateFolder::File> files = folder_.files();
   std::erase_if(files, [](const auto& f) { return !is_object(f.name); });

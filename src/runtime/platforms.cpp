@@ -19,7 +19,7 @@
 namespace shardarray {
 namespace {
 
-/// A plug-in that is missing has no devices. The others wait for what this process has of them.
+/// If the plug-in is missing, other processes still wait for this one's devices: tell them before failing.
 std::unique_ptr<Backend> make_cuda_backend() {
   Processes* const all = other_processes();
   const BackendPlugin* plugin = nullptr;
@@ -34,11 +34,11 @@ std::unique_ptr<Backend> make_cuda_backend() {
   } catch (const CompileError& e) { throw DeviceError(e.text()); }
 }
 
-std::atomic<bool> gpus_everywhere{false};  // each process would choose them
+std::atomic<bool> gpus_everywhere{false};  // every process would choose GPUs
 
 bool finds_gpus();
 
-/// Of all processes that this one was started with.
+/// A backend over all processes that were launched together.
 std::unique_ptr<Backend> make_cpu_of_processes() {
   Processes* const all = other_processes();
   const bool finds = all != nullptr && finds_gpus();  // before the number of devices is fixed
@@ -55,15 +55,15 @@ std::unique_ptr<Backend> make_cpu_of_processes() {
   return make_cpu_backend(own, &all->transport(), devices_of_processes("cpu", counts));
 }
 
-/// A backend in use. Never changed and never destroyed, so that every evaluation reads it without a lock.
+/// A backend in use. Immutable and never destroyed, so that evaluations read it without a lock.
 struct Made {
-  std::string name;  // of its platform
+  std::string name;  // of the platform
   Backend* backend;
   std::uint64_t number;
-  std::vector<Device> devices;  // of the first one of the platform
-  std::vector<Device> known;    // of this one, in order of id
-  std::vector<int> local;       // their numbers within it; -1: another process has it
-  const Made* before;           // of whatever platform
+  std::vector<Device> devices;  // of the platform's first backend
+  std::vector<Device> known;    // of this backend, ordered by id
+  std::vector<int> local;       // their numbers within it, or -1 if another process has it
+  const Made* before;           // of any platform
 };
 
 struct Platform {
@@ -82,14 +82,14 @@ Registry& registry() {
 }
 
 std::string_view own_name(std::string_view name) { return name == "gpu" ? "cuda" : name; }
-/// The one in use of a platform; null: none is made yet.
+/// The backend in use of a platform, or null.
 const Made* find_made(const Registry& r, std::string_view name) {
   const Made* m = r.newest.load(std::memory_order_acquire);
   while (m != nullptr && m->name != own_name(name)) m = m->before;
   return m;
 }
 
-/// What follows is under the registry's lock. Null: unknown.
+/// From here on under the registry's lock. Null: unknown.
 const Platform* known_platform(const Registry& r, std::string_view name) {
   for (const Platform& p : r.platforms)
     if (p.name == own_name(name)) return &p;
@@ -103,7 +103,7 @@ std::string all_names(const Registry& r) {
 
 std::atomic<bool> others_known{false};
 
-/// What a backend lists. One that knows of no other process has devices of this one.
+/// A backend's device list. One that lists only its own devices belongs to this process alone.
 std::vector<Device> devices_of(const Backend& b) {
   std::vector<Device> all = b.devices();
   if (std::ssize(all) == b.device_count())
@@ -128,7 +128,7 @@ const Made& use_backend(Registry& r, const std::string& name, Backend* b, std::v
   r.newest.store(made, std::memory_order_release);
   return *made;
 }
-/// Where the device stands among the known ones, or behind them.
+/// The index of a device among the known ones, or their number if absent.
 std::size_t place_of(const Made& m, int id) {
   const auto at = std::lower_bound(m.known.begin(), m.known.end(), id,
                                    [](const Device& d, int wanted) { return d.id < wanted; });
@@ -136,11 +136,11 @@ std::size_t place_of(const Made& m, int id) {
   return found ? static_cast<std::size_t>(at - m.known.begin()) : m.known.size();
 }
 
-/// The one in use, made if there is none. Not under the lock.
+/// The backend in use; makes it if there is none. Must not hold the lock.
 const Made& made_platform(const char* function, std::string_view name) {
   Registry& r = registry();
   if (const Made* const m = find_made(r, name)) return *m;
-  // All processes make one platform after the other: what another one leaves to the CPU it leaves to it in some of them only.
+  // All processes must make platforms in the same order: whether CUDA needs the CPU backend may differ between them, so that comes first.
   if (own_name(name) == "cuda" && other_processes() != nullptr) made_platform(function, "cpu");
   const std::lock_guard lock(r.mutex);
   if (const Made* const m = find_made(r, name)) return *m;
@@ -151,7 +151,7 @@ const Made& made_platform(const char* function, std::string_view name) {
                     function, name, all_names(r)));
   std::unique_ptr<Backend> made = p->make();
   std::vector<Device> devices = devices_of(*made);
-  return use_backend(r, p->name, made.release(), std::move(devices));  // buffers may die after static objects
+  return use_backend(r, p->name, made.release(), std::move(devices));  // buffers may outlive static objects
 }
 
 }  // namespace
@@ -195,11 +195,11 @@ namespace {
 
 std::atomic<bool> gpu_found{false};
 
-/// Asked of the driver alone, so that machines without a GPU never look for the plug-in. A driver that does not work may have one:
-/// the plug-in knows what is wrong.
+/// Only asks the driver, so that machines without a GPU never load the plug-in. A failing driver counts as a GPU: the plug-in then reports
+/// the reason.
 bool driver_may_show_gpus() {
   constexpr int ok = 0, stub_library = 34, no_device = 100;             // CUresult
-  void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);  // kept: the plug-in uses it too
+  void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);  // stays open: the plug-in uses it too
   if (driver == nullptr) return false;
   const auto init = reinterpret_cast<int (*)(unsigned flags)>(dlsym(driver, "cuInit"));
   const auto count_devices = reinterpret_cast<int (*)(int* to)>(dlsym(driver, "cuDeviceGetCount"));
@@ -210,7 +210,7 @@ bool driver_may_show_gpus() {
   return status != ok || count_devices(&count) != ok || count > 0;
 }
 
-/// Whether the default would be GPUs, as far as this process is concerned.
+/// Whether GPUs would be the default, as far as this process knows.
 bool finds_gpus() {
   const char* const said = std::getenv("SHARDARRAY_PLATFORM");
   return (said == nullptr || *said == 0) && !cpu_devices_were_set() && driver_may_show_gpus();
@@ -220,7 +220,7 @@ std::string found_platform() {
   if (!finds_gpus()) return "cpu";
   try {
     if (other_processes() != nullptr) {
-      backend("devices", "cpu");  // by which they hear of each other
+      backend("devices", "cpu");  // tells the processes about each other
       if (!gpus_everywhere)
         throw DeviceError(
             "devices: this process finds a GPU and another one does not, or has said that it wants CPU "

@@ -1,5 +1,5 @@
-// The platforms of this process: each is a name, a backend that is made at the first use, and its devices. "cpu" is a part of the
-// library; "cuda", or "gpu", is a plug-in, opened at the first use.
+// The platforms of this process: a name, a backend created at first use, and its devices. "cpu" is built in; "cuda", or "gpu", is a
+// plug-in, opened at first use.
 #pragma once
 #include <functional>
 #include <memory>
@@ -15,38 +15,39 @@ namespace shardarray {
 
 using BackendFactory = std::function<std::unique_ptr<Backend>()>;
 
-/// The CPU's backend, for what another one has no kernels for. Not to be asked for while a platform is made.
+/// The CPU backend, for what another backend has no kernels for. Must not be called while a platform is being created.
 using HostBackend = Backend& (*)();
 class Processes;
-/// What a plug-in that is a platform brings.
+/// A plug-in that provides a platform.
 struct BackendPlugin : Plugin {
-  /// `others`: all processes, which make it together; null: there is one. Throws DeviceError where the process has no devices of it.
+  /// `others`: all processes, which create it collectively; null if there is only one. Throws DeviceError if this process has no such
+  /// devices.
   std::unique_ptr<Backend> (*make)(HostBackend host, Processes* others) = nullptr;
 };
 
-/// Adds a platform. `make` may throw DeviceError: then it has no devices now, and is asked again at the next use.
-/// Throws DeviceError where the name is taken.
+/// Adds a platform. If `make` throws DeviceError the platform has no devices now, and is tried again at the next use. Throws DeviceError if
+/// the name is taken.
 void add_platform(std::string name, BackendFactory make);
 
-/// The backend of a platform. Throws DeviceError: in the name of `function` for an unknown one; as its factory does. "cpu" exists
-/// always.
+/// The backend of a platform. Throws DeviceError if it is unknown, in the name of `function`, or whatever its factory throws. "cpu" always
+/// exists.
 Backend& backend(const char* function, std::string_view platform);
 inline Backend& backend(std::string_view platform) { return backend("backend", platform); }
-/// Of the backend in use: no other one of this process has or had it. Throws DeviceError like backend().
+/// A number of the backend in use, unique in this process. Throws DeviceError like backend().
 std::uint64_t backend_number(std::string_view platform);
-/// Its devices. Throws DeviceError like backend().
+/// The devices of a platform. Throws DeviceError like backend().
 std::vector<Device> platform_devices(const char* function, std::string_view platform);
-/// The one with this id, as the backend in use says; none: there is no such one. Throws like them.
+/// The device with this id according to the backend in use, if it exists. Throws like backend().
 std::optional<Device> known_device(const char* function, std::string_view platform, int id);
-/// Its number within the backend in use; -1: another process has it, or nobody. Throws like them.
+/// Its number within the backend in use, or -1 if this process does not have it. Throws like backend().
 int local_number(const char* function, std::string_view platform, int id);
-/// What SHARDARRAY_PLATFORM says; else "cpu" where a number of CPU devices was said; else "cuda" where it has devices, else "cpu".
-/// Decided at the first call. Throws DeviceError for an unknown one.
+/// SHARDARRAY_PLATFORM if set; "cpu" if a number of CPU devices was set; otherwise "cuda" if it has devices, else "cpu". Decided at the
+/// first call. Throws DeviceError if unknown.
 const std::string& default_platform();
-/// Whether it is "cuda" because a GPU was found, and nobody had said anything.
+/// Whether it is "cuda" only because a GPU was found.
 bool default_was_found();
-/// Puts `b` in the place of a platform's backend and returns the one before (tests: faults). Its devices stay. Threads may have
-/// numbers on either: both live for ever if anything is computed on them.
+/// Replaces a platform's backend and returns the previous one (for fault tests). The devices stay. Threads may still use either, so both
+/// must live forever once anything was computed on them.
 Backend* set_backend(std::string_view platform, Backend* b);
 
 }  // namespace shardarray

@@ -16,7 +16,7 @@ namespace shardarray {
 std::uint64_t abi_hash() { return SHARDARRAY_ABI_HASH; }
 
 const Plugin& open_plugin(const std::string& path, const char* purpose, const char* needs) {
-  // Never closed: code may run, and threads may end, after everything else.
+  // Never closed: its code may run, and its threads may end, after everything else.
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr)
     throw CompileError(
@@ -39,14 +39,14 @@ const Plugin& open_plugin(const std::string& path, const char* purpose, const ch
 
 namespace {
 
-/// The folder of the library, or of the program that contains it.
+/// The folder of the library, or of the program that it is linked into.
 std::string own_folder() {
   Dl_info here{};
   link_map* map = nullptr;
   const bool found = dladdr1(reinterpret_cast<const void*>(&open_plugin), &here,
                              reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) != 0;
-  // The loader knows where it found a library, also one that it was told of by a relative path in a folder that has been left
-  // since. A program has no name there, and argv may say anything.
+  // The loader knows where it found a library, even if by a relative path and the current folder has changed. The main program has no name
+  // there, and argv is unreliable.
   char folder[PATH_MAX] = "";
   if (found && map != nullptr && map->l_name != nullptr && map->l_name[0] != 0)
     return dlinfo(map, RTLD_DI_ORIGIN, folder) == 0 ? folder : "";

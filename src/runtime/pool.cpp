@@ -48,7 +48,7 @@ int quota_cores(const std::string& groups_file, const std::string& root) {
         if (std::ifstream(root + path + "/cpu.max") >> quota >> period)
           limit(quota, period);  // "max" does not parse
       } else {
-        std::ifstream(root + "/cpu" + path + "/cpu.cfs_quota_us") >> quota;  // -1: none
+        std::ifstream(root + "/cpu" + path + "/cpu.cfs_quota_us") >> quota;  // -1: unlimited
         std::ifstream(root + "/cpu" + path + "/cpu.cfs_period_us") >> period;
         limit(quota, period);
       }
@@ -59,7 +59,7 @@ int quota_cores(const std::string& groups_file, const std::string& root) {
 }
 
 int share_of_cores(int cores) {
-  int processes = 1;  // mpirun of Open MPI, of MPICH, srun (`4(x2)`), torchrun
+  int processes = 1;  // set by mpirun of Open MPI, of MPICH, srun (`4(x2)`), torchrun
   for (const char* name :
        {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_TASKS_PER_NODE", "LOCAL_WORLD_SIZE"})
     if (const char* const text = std::getenv(name))
@@ -72,14 +72,14 @@ int available_cores() {
   return bound < sysconf(_SC_NPROCESSORS_ONLN) ? cores : share_of_cores(cores);
 }
 
-struct PoolInChild {  // a child of fork() has the pool without its threads
+struct PoolInChild {  // after fork() the child has the pool without its threads
   static void prepare();
   static void parent();
   static void child();
 };
 
 ThreadPool& ThreadPool::instance() {
-  // Never destroyed: at exit sleeping workers simply end with the process.
+  // Never destroyed: sleeping workers end with the process.
   static ThreadPool* const pool =
       new ThreadPool(count_from_environment("SHARDARRAY_THREADS", most_workers).value_or(available_cores()));
   static const int at_fork = pthread_atfork(PoolInChild::prepare, PoolInChild::parent, PoolInChild::child);
@@ -106,7 +106,7 @@ void ThreadPool::start() {
   try {
     for (int k = 1; k < worker_count(); k++) threads_.emplace_back([this] { worker_loop(); });
   } catch (const std::system_error&) {
-    // The system gives no more threads: fewer workers give the same results.
+    // Thread creation failed: fewer workers give the same results.
   }
   started_ = true;
 }
@@ -123,7 +123,7 @@ void ThreadPool::stop() {
 
 namespace {
 
-// One function for all.
+// One function, called by all workers.
 class SharedWork final : public Job {
  public:
   SharedWork(ThreadPool& pool, void (*work)(void*), void* object)
@@ -135,7 +135,7 @@ class SharedWork final : public Job {
   bool ready() override { return open_.load(std::memory_order_relaxed); }
   void help() override {
     work_(object_);
-    open_.store(false, std::memory_order_relaxed);  // all of it is shared out
+    open_.store(false, std::memory_order_relaxed);  // everything has been handed out
   }
 
  private:
@@ -170,11 +170,11 @@ void ThreadPool::run(Job& job) {
   }
   job.run();
   const std::lock_guard lock(mutex_);
-  std::erase(jobs_, &job);  // nobody joins from here on
+  std::erase(jobs_, &job);  // no worker joins from here on
 }
 
-// A worker counts itself as idle, then reads the epoch, then looks for work; who has published work looks for idle ones, then
-// moves the epoch. In the one order of all this either the worker sees the work or it sees the epoch move.
+// A worker counts itself idle, reads the epoch, then looks for work; a publisher first publishes, then checks for idle workers and advances
+// the epoch. By sequential consistency the worker sees either the work or the new epoch.
 void ThreadPool::announce(int count) {
   const int idle = idle_.load();
   if (idle == 0 || count <= 0) return;
@@ -183,7 +183,7 @@ void ThreadPool::announce(int count) {
   for (int k = 0; k < count; k++) epoch_.notify_one();
 }
 
-/// The oldest job that has something ready, below another one if that is given; null: there is none.
+/// The oldest job with something ready, only below `above` if given; null if there is none.
 Job* ThreadPool::join(const Job* above) {
   const auto is_below = [above](const Job* j) {
     if (above == nullptr) return true;
@@ -198,7 +198,7 @@ Job* ThreadPool::join(const Job* above) {
   (*found)->inside_.fetch_add(1, std::memory_order_relaxed);
   return *found;
 }
-/// The job may be gone as soon as nobody is inside.
+/// The job may be destroyed as soon as nobody is inside.
 void ThreadPool::leave(Job* job) {
   const std::lock_guard lock(mutex_);
   if (job->inside_.fetch_sub(1, std::memory_order_release) == 1) left_.notify_all();
@@ -238,11 +238,11 @@ void PoolInChild::prepare() { ThreadPool::instance().mutex_.lock(); }
 void PoolInChild::parent() { ThreadPool::instance().mutex_.unlock(); }
 void PoolInChild::child() {
   ThreadPool& pool = ThreadPool::instance();
-  static auto& gone = *new std::vector<std::thread>;  // nobody can join them
+  static auto& gone = *new std::vector<std::thread>;  // cannot be joined in the child
   for (std::thread& t : pool.threads_) gone.push_back(std::move(t));
   pool.threads_.clear();
-  new (&pool.left_) std::condition_variable;  // without those who wait for it there
-  pool.jobs_.clear();                         // those of threads that are not here
+  new (&pool.left_) std::condition_variable;  // without the parent's waiters
+  pool.jobs_.clear();                         // of threads that do not exist here
   pool.idle_ = 0;
   pool.started_ = false;
   pool.mutex_.unlock();

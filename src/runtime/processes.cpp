@@ -18,14 +18,14 @@
 namespace shardarray {
 namespace {
 
-/// By which variables a launcher says how many processes it started, and which one this is.
+/// The variables in which a launcher gives the number of processes and the index of this one.
 struct Launcher {
   const char *count, *index;
 };
 constexpr Launcher launchers[] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},  // mpirun of Open MPI
-                                  {"PMI_SIZE", "PMI_RANK"},                          // of MPICH and its kin
+                                  {"PMI_SIZE", "PMI_RANK"},                          // MPICH and derivatives
                                   {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"},          // srun
-                                  {"WORLD_SIZE", "RANK"}};                           // torchrun and its kin
+                                  {"WORLD_SIZE", "RANK"}};                           // torchrun and similar
 constexpr int most_processes = 1 << 20;
 
 std::int64_t number(const char* variable) {
@@ -34,7 +34,7 @@ std::int64_t number(const char* variable) {
   } catch (const Error& e) { throw DeviceError(e.text()); }
 }
 
-/// How many processes a launcher has started; 1: none has.
+/// How many processes a launcher started; 1 if there is no launcher.
 int launched_processes() {
   for (const Launcher& l : launchers) {
     const std::int64_t count = number(l.count), index = number(l.index);
@@ -60,7 +60,7 @@ bool wants_to_be_alone() {
       said));
 }
 
-/// Programs of one build understand each other.
+/// All processes must run the same build.
 void check_builds(Processes& all) {
   const std::string mine = fmt::format("{} ({:016x})", SHARDARRAY_PLUGIN_VERSION, abi_hash());
   const std::vector<std::string> builds = all.all_gather("join", mine);
@@ -87,7 +87,7 @@ Processes* joined() {
             " A launcher has started {}; SHARDARRAY_PROCESSES=alone lets each of them run for itself.",
             count_text(count, "process")));
   }
-  static std::exception_ptr& failure = *new std::exception_ptr;  // MPI starts once
+  static std::exception_ptr& failure = *new std::exception_ptr;  // MPI can be started only once
   if (failure) std::rethrow_exception(failure);
   try {
     Processes* const all = plugin->join(count);
@@ -111,7 +111,7 @@ Processes* other_processes() {
   static Joining& j = *new Joining;  // never destroyed
   if (j.done.load(std::memory_order_acquire)) return j.all;
   const std::lock_guard lock(
-      j.mutex);  // not a static object: threads that wait for one that throws may be lost
+      j.mutex);  // not a static object: if its initialization throws, waiting threads may hang
   if (!j.done.load(std::memory_order_relaxed)) {
     j.all = joined();
     j.done.store(true, std::memory_order_release);
@@ -120,7 +120,7 @@ Processes* other_processes() {
 }
 
 std::vector<std::string> gather_texts(Processes& all, const std::string& what, const std::string& mine) {
-  // MPI counts to 2^31 - 1, of what all give at once.
+  // MPI counts the bytes of all processes in 31 bits.
   const std::size_t most = std::min<std::size_t>(
       std::size_t{1} << 26, (std::size_t{1} << 31) / static_cast<std::size_t>(all.count()) - 64);
   std::vector<std::string> r(static_cast<std::size_t>(all.count()));

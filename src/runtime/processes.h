@@ -1,5 +1,5 @@
-// The processes of one program that a launcher has started several times: which one this is, and what they tell each other.
-// A plug-in joins them (src/mpi): it is opened where a launcher's environment is found, and nowhere else.
+// The processes of one launched program: which one this is, and how they exchange texts. A plug-in (src/mpi) joins them; it is opened only
+// if a launcher's environment is found.
 #pragma once
 #include <span>
 #include <string>
@@ -11,33 +11,33 @@
 
 namespace shardarray {
 
-/// All of them, as one sees them. All calls are thread-safe.
+/// All processes, as seen by one. Thread-safe.
 class Processes {
  public:
   virtual ~Processes() = default;
   virtual int index() const = 0;
   virtual int count() const = 0;
-  /// What each of them gives, in order of index; it returns when all have asked. They ask in one order, `what` says for what. Throws
-  /// TransportError where one asks for something else, has ended or failed, or is silent too long.
+  /// Gathers one text of each process, ordered by index; blocks until all have called. All must make the same calls in the same order;
+  /// `what` identifies the call. Throws TransportError if one makes another call, has ended or failed, or is silent too long.
   virtual std::vector<std::string> all_gather(const std::string& what, const std::string& mine) = 0;
   virtual Transport& transport() = 0;
 };
 
-/// all_gather() of texts of any length, in parts.
+/// all_gather() for texts of any length, in parts.
 std::vector<std::string> gather_texts(Processes& all, const std::string& what, const std::string& mine);
 
-/// What a plug-in that joins processes brings.
+/// A plug-in that joins processes.
 struct ProcessesPlugin : Plugin {
-  /// Joins all of them, of which there should be `count`. The object is never destroyed. Throws DeviceError.
+  /// Joins all processes, of which `count` are expected. The object is never destroyed. Throws DeviceError.
   Processes* (*join)(int count) = nullptr;
 };
 
-/// Those that this one was started with; null: it is alone. They are joined at the first use, if there are others. Throws
-/// DeviceError where a launcher's variables contradict each other or the plug-in is missing; where the others are of another build or do
-/// not join: at every call, since MPI starts once.
+/// The processes launched together with this one, joined at the first use; null if it is alone. Throws DeviceError if a launcher's
+/// variables contradict each other or the plug-in is missing. If the others run another build or do not join, every later call throws as
+/// well, because MPI starts only once.
 Processes* other_processes();
 
-/// Process k has counts[k] devices of this platform: all of them, numbered through.
+/// All devices of this platform, numbered through, if process k has counts[k].
 std::vector<Device> devices_of_processes(const char* platform, std::span<const int> counts);
 
 }  // namespace shardarray

@@ -1,9 +1,9 @@
-// What every opcode of kernel.h does to one element: the only definition, used by constant folding, by the
-// interpreter's loops and by printed kernels.
+// What every opcode of kernel.h does to one element: the only definition, used by constant folding, the interpreter's loops and printed
+// kernels.
 //
-// Everything is forced inline: the interpreter compiles this text for two instruction sets, and an
-// out-of-line copy that the linker picked from the wrong one would be an illegal instruction on an older
-// machine. The bits are those of a build with -ffp-contract=off; the rounding mode is the default one.
+// Everything is force-inlined: the interpreter compiles this for two instruction sets, and if the linker chose an out-of-line copy from the
+// wrong one, older machines would hit an illegal instruction. The bits are those of a build with -ffp-contract=off in the default rounding
+// mode.
 #pragma once
 #include <math.h>
 
@@ -12,7 +12,7 @@
 #include <limits>
 #include <type_traits>
 
-#ifndef SHARDARRAY_SCALAR  // kernels/device.cuh has another one for CUDA
+#ifndef SHARDARRAY_SCALAR  // kernels/device.cuh defines another one for CUDA
 #define SHARDARRAY_SCALAR [[gnu::always_inline]] inline
 #endif
 
@@ -20,7 +20,7 @@ namespace shardarray::scalar {
 
 template <class To, class From> SHARDARRAY_SCALAR To from_bits(From x) { return __builtin_bit_cast(To, x); }
 
-/// The unsigned type in which integers of type T wrap: at least `unsigned`, so that nothing promotes to int.
+/// The unsigned type in which integers of type T wrap: at least `unsigned`, to avoid promotion to int.
 template <class T> using Wrapping = std::common_type_t<std::make_unsigned_t<T>, unsigned>;
 template <class T> inline constexpr Wrapping<T> bit_width = sizeof(T) * 8;
 template <class T> inline constexpr T quiet_nan = std::numeric_limits<T>::quiet_NaN();
@@ -85,8 +85,8 @@ template <class T> SHARDARRAY_SCALAR bool unordered(T a, T b) {
   return __builtin_isunordered(a, b);
 #endif
 }
-// Both selections differ only for zeros of two signs (`or` gives -0 where there is one, `and` +0) and NaN.
-// Each is one machine instruction. GPUs have one for all of it.
+// The two selections differ only for zeros of different sign (`or` gives -0 if there is one, `and` +0) and NaN. Each is one machine
+// instruction. GPUs have one instruction for everything.
 template <class T> SHARDARRAY_SCALAR T min(T a, T b) {
 #ifdef __CUDA_ARCH__
   if constexpr (std::is_same_v<T, float>) {
@@ -120,7 +120,7 @@ template <class T> SHARDARRAY_SCALAR T max(T a, T b) {
 template <class T> SHARDARRAY_SCALAR T and_(T a, T b) { return static_cast<T>(a & b); }
 template <class T> SHARDARRAY_SCALAR T or_(T a, T b) { return static_cast<T>(a | b); }
 template <class T> SHARDARRAY_SCALAR T xor_(T a, T b) { return static_cast<T>(a ^ b); }
-// Amounts are taken as unsigned: a negative one is >= the width.
+// Amounts are taken as unsigned: negative ones are >= the width.
 template <class T> SHARDARRAY_SCALAR T shl(T a, T b) {
   using U = std::make_unsigned_t<T>;
   const Wrapping<T> amount = static_cast<U>(b), x = static_cast<U>(a);
@@ -138,18 +138,18 @@ template <class T> SHARDARRAY_SCALAR bool le(T a, T b) { return a <= b; }
 template <class T> SHARDARRAY_SCALAR bool gt(T a, T b) { return a > b; }
 template <class T> SHARDARRAY_SCALAR bool ge(T a, T b) { return a >= b; }
 
-/// What a + b rounds away (Knuth); rubbish where a + b is not finite.
+/// The rounding error of a + b (Knuth); meaningless if a + b is not finite.
 template <class T> SHARDARRAY_SCALAR T rounded_off(T a, T b) {
   const T t = a + b, z = t - a;
   return (a - (t - z)) + (b - z);
 }
-/// A sum and what was rounded off on the way to it.
+/// A sum plus the accumulated rounding error.
 template <class T> SHARDARRAY_SCALAR T with_rounded_off(T total, T lost) {
   const T s = total + lost;
   return abs(s) <= std::numeric_limits<T>::max() ? s : total;
 }
 
-/// Puts what was rounded off back into its sum, as far as that can hold it: very many parts of it would lose digits too.
+/// Adds the rounding error to the sum, keeping what that cannot hold: otherwise very many errors would lose digits themselves.
 template <class T> SHARDARRAY_SCALAR void carry(T& total, T& lost) {
   const T s = total + lost;
   if (!(abs(s) <= std::numeric_limits<T>::max())) return;
@@ -157,8 +157,8 @@ template <class T> SHARDARRAY_SCALAR void carry(T& total, T& lost) {
   total = s;
 }
 
-/// An element of a product of matrices is one chain of multiply-adds up to `longest_chain`. A longer one is chains of `chain_block`,
-/// each from 0, that are added as kernel.h adds the blocks of a sum, with a carry() behind each whole `carried_steps`.
+/// An element of a matrix product is one chain of multiply-adds up to `longest_chain`. Longer ones are split into chains of `chain_block`,
+/// each from 0, added as kernel.h adds the blocks of a sum, with a carry() after each full `carried_steps`.
 inline constexpr std::int64_t longest_chain = 8192, chain_block = 32, carried_steps = 4096;
 
 // Three operands.
@@ -182,8 +182,7 @@ template <class To, class From> SHARDARRAY_SCALAR To cast(From x) {
   }
 }
 
-// float64 functions, by the names of `Function`. The C library's are within 1 ulp (tan, erf, lgamma and the
-// hyperbolic ones: 2; erfc: 5).
+// float64 functions, named as in `Function`. The C library's are within 1 ulp (tan, erf, lgamma and the hyperbolic ones: 2; erfc: 5).
 SHARDARRAY_SCALAR double exp(double x) { return __builtin_exp(x); }
 SHARDARRAY_SCALAR double expm1(double x) { return __builtin_expm1(x); }
 SHARDARRAY_SCALAR double log(double x) { return __builtin_log(x); }

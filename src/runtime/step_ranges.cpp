@@ -5,20 +5,20 @@
 namespace shardarray {
 namespace {
 
-/// n elements of `size` bytes from `r` on.
+/// n elements of `size` bytes starting at `r`.
 MemoryRange elements_range(const Ref& r, std::int64_t n, std::size_t size) {
   return {r.base, r.offset, r.offset + static_cast<std::uint64_t>(n) * size};
 }
 
-/// The bytes from the first to the last element of `batch` matrices, `stride` apart, of rows `ld` apart.
+/// The bytes from the first to the last element of `batch` matrices with batch stride `stride` and row stride `ld`.
 MemoryRange matrix_range(const Ref& r, std::int64_t rows, std::int64_t cols, std::int64_t ld,
                          std::int64_t batch, std::int64_t stride, std::size_t size) {
   if (rows == 0 || cols == 0 || batch == 0) return {r.base, r.offset, r.offset};
   return elements_range(r, (batch - 1) * stride + (rows - 1) * ld + cols, size);
 }
 
-/// What a loop reads of a tile: from the first of its elements to the last one. A walk may begin outside of the tile. Where nothing is
-/// reduced, what stands behind the reduction is read all the same.
+/// What a loop reads of a tile, from its first to its last element; the loop may start outside of the tile. Inputs used after a reduction
+/// are read even if the reduction is empty.
 MemoryRange read_range(const LoopArg& a, const Shape& extents, int outer, std::size_t size) {
   MemoryRange all = tile_range(a.ref, a.first, a.bytes);
   std::int64_t lo = 0, hi = 0;
@@ -34,7 +34,7 @@ MemoryRange read_range(const LoopArg& a, const Shape& extents, int outer, std::s
   return {all.base, inside(first + lo * bytes), inside(first + (hi + 1) * bytes)};
 }
 
-/// The destination but for what lies there already.
+/// The destination except what is already in place.
 MemoryRanges written_by(const Exchange::Item& i, DType dtype) {
   MemoryRanges there, all;
   if (!i.fill)
@@ -121,7 +121,7 @@ ItemRanges ranges_of(const ProgramCall& x, const ProgramCall::Item& item) {
   const auto add = [&](MemoryRanges& to, const Ref& r, std::uint64_t bytes) {
     to.push_back({r.base, r.offset, r.offset + bytes});
   };
-  // Runs [0, runs) of a base of `bytes`.
+  // Runs [0, runs) of a base of `bytes` bytes.
   const auto add_runs = [&](MemoryRanges& to, const ProgramCall::Binding& b, std::uint64_t bytes,
                             std::int64_t runs) {
     if (b.stride == 0) {
@@ -189,7 +189,7 @@ MemoryRanges written_wholly(const LibraryCall& x, const LibraryCall::Item& i) {
 }
 
 MemoryRanges written_wholly(const Exchange& x, const Exchange::Item& i) {
-  std::uint64_t bytes = 0;  // pieces do not overlap
+  std::uint64_t bytes = 0;  // valid because pieces do not overlap
   for (const Exchange::Piece& p : i.pieces)
     bytes += static_cast<std::uint64_t>(num_elements(p.extents)) * itemsize(x.dtype);
   if (!i.fill && bytes != i.dst_bytes) return {};

@@ -1,5 +1,5 @@
-// Target: what the compiler knows of the platform that runs its programs. Every number that suits one kind of machine stands here,
-// and is filled in by its backend.
+// Target: what the compiler knows about the platform that runs its programs. All machine-dependent numbers are here, filled in by the
+// backend.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -9,34 +9,34 @@
 namespace shardarray {
 
 struct Target {
-  /// Of float sums and products, but of `reproducible` lines, whose order is everywhere the default.
+  /// Order of float sums and products; lines under `reproducible` always use the default order.
   ReductionOrder reductions = {};
-  /// Sums of at least `min_points` elements for each of fewer than `most_results` results are made in up to `parts` parts first, one
-  /// for a worker, of at least `part_points` elements each. Those of all results together are no more than `rows`.
+  /// Split reductions: sums of at least `min_points` elements each, for fewer than `most_results` results, are first computed in up to
+  /// `parts` parts (one per worker) of at least `part_points` elements. All results together have at most `rows` parts.
   struct Split {
     std::int64_t min_points = 0, most_results = 0, parts = 0, part_points = 1,
                  rows = std::numeric_limits<std::int64_t>::max();
   } split;
-  /// Loops are fused up to so many operations. What is computed point by point before a sum over rows is computed once more
-  /// where the sum is used, not stored, for at least `enough_rows` rows of a tile, or where the tile has at most `few_points`.
+  /// Loops are fused up to this many operations. Elementwise inputs of a sum over rows are recomputed where the sum is used, instead of
+  /// stored, if a tile has at least `enough_rows` rows, or at most `few_points` points.
   struct Fusion {
     std::int64_t most_operations = 0, enough_rows = 0, few_points = 0;
   } fusion;
-  /// A step costs so much to begin that small loops of one kernel are one step.
+  /// Launching a step is expensive, so small loops of the same kernel are gathered into one step.
   bool gathers_loops = false;
-  /// Products of 16-bit floats come as they are, with sums in float32; else their operands are made float32 first.
+  /// Products of 16-bit floats are supported directly, with float32 sums; otherwise their operands are first converted to float32.
   bool half_products = false;
   std::int64_t alignment = 1;  ///< of scratch blocks, bytes
-  /// What the choice of a placement weighs, in bytes received by the busiest device.
+  /// Weights for the choice of placements, in bytes received by the busiest device.
   struct Links {
-    double start = 0;       ///< of a transfer, whatever it moves
-    double halo_start = 0;  ///< of a transfer between neighbours, whatever it moves
-    double operation = 0;   ///< arithmetic of one element on the busiest device
-    /// The same in products, by what is multiplied; of the dtypes without one, and where it is 0: `operation`.
+    double start = 0;       ///< fixed cost of a transfer
+    double halo_start = 0;  ///< fixed cost of a transfer between neighbours
+    double operation = 0;   ///< one elementwise operation on the busiest device
+    /// The same for products, by operand dtype; 0, and other dtypes: `operation`.
     double float16_product = 0, bfloat16_product = 0, float64_product = 0, tf32_product = 0;
-    std::int64_t together = 0;  ///< small sums over the same axes are one transfer, of at most so many bytes
+    std::int64_t together = 0;  ///< small sums over the same axes are one transfer of at most so many bytes
   } links;
-  /// Bytes of arrays and temporaries that each device can hold; 0: not known.
+  /// Bytes of arrays and temporaries that each device can hold; 0: unknown.
   std::int64_t device_memory = 0;
 };
 

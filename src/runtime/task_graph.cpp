@@ -7,22 +7,22 @@
 namespace shardarray {
 namespace {
 
-constexpr double small_gain_ns = 20'000;  // the same of what workers could win
+constexpr double small_gain_ns = 20'000;  // likewise, if sharing could save less than this
 constexpr double worth_waking_ns = 20'000;
-// Graphs that are as short and may become so much faster at most are tried both ways: of longer ones the slower way costs too much.
+// Graphs that are shorter than this and gain at most this factor are timed both ways: for longer ones trying the slower way costs too much.
 constexpr double long_ns = 20e6, clear_gain = 3;
-// So much of what becomes ready a thread keeps for itself: another one would take longer to get at it, and may lose its core
-// in the middle.
+// A thread keeps ready tasks up to this cost for itself: another one would take longer to fetch them, and may be preempted while holding
+// them.
 constexpr double own_ns = 10'000;
-// A caller that waits for late tasks moves them on itself for so long; then who runs them does it alone.
+// How long a caller that waits for late tasks makes progress on them itself; after that it leaves them to whoever runs them.
 constexpr double longest_late_spin_ns = 1'000'000;
-// Longer reader lists become one joint, so that the number of edges stays linear.
+// Longer reader lists are replaced by one joint, so that the number of edges stays linear.
 constexpr std::size_t most_readers = 8;
 constexpr Task joint_task = {nullptr, nullptr, 0, 0, 0};
 
 }  // namespace
 
-/// One run: its counters, and what its caller and the workers that help it do. It may be used again when no worker is inside.
+/// One run: its counters, and the code of its caller and workers. Reusable when no worker is inside.
 struct TaskGraph::RunState final : Job, LateRun {
   explicit RunState(std::size_t n) : pending(n), after(n + 1), below(n) {}
   void begin(const TaskGraph& g, void* const* b, LateWork* l, ThreadPool& p);
@@ -31,9 +31,9 @@ struct TaskGraph::RunState final : Job, LateRun {
   void help() override;
   void end_late(int task, std::exception_ptr failure) override;
   bool call_for_below() override;
-  /// Until no worker is in them.
+  /// Keeps states alive until no worker is inside.
   static void keep_until_left(std::vector<std::unique_ptr<RunState>> states);
-  /// The last ones in start() and end_late() may still be about to leave; the caller's late work may go when nobody is there.
+  /// The last threads in start() and end_late() may still be about to leave; only then may the caller's late work be destroyed.
   void wait_for_late_calls() const {
     while (!spin_until([&] { return in_late_calls.load() == 0; })) std::this_thread::yield();
   }
@@ -42,26 +42,26 @@ struct TaskGraph::RunState final : Job, LateRun {
   LateWork* late = nullptr;
   ThreadPool* pool = nullptr;
   void* const* bases = nullptr;
-  std::vector<std::atomic<int>> pending;  // task -> predecessors that have not ended
-  // The tasks that are ready and nobody's: a queue of Michael and Scott (1996). A task is put there by one exchange, so a thread
-  // that loses its core meanwhile holds nobody up; and once a run at most, so no link is used twice.
+  std::vector<std::atomic<int>> pending;  // task -> unfinished predecessors
+  // The queue of ready tasks that nobody has taken (Michael and Scott 1996). A task is published by a single exchange, so a preempted
+  // thread blocks nobody; and at most once per run, so no link is reused.
   std::vector<std::atomic<int>>
-      after;  // task -> the one behind it; -1: none. The last entry stands before the first task.
-  std::vector<int> below;                // of a task that a thread keeps: the one that it has kept before
-  alignas(64) std::atomic<int> head{0};  // the one that was taken last
-  alignas(64) std::atomic<int> tail{0};  // the last one or one before it
-  alignas(64) std::atomic<int> left{0};  // tasks that have not ended
-  std::atomic<int> calls{0};             // grows to wake the caller
-  std::atomic<int> below_calls{0};       // grows with what jobs below have for the caller
+      after;  // task -> the next one in the queue, or -1. The last entry precedes the first task.
+  std::vector<int> below;                // next task on the stack of those a thread keeps
+  alignas(64) std::atomic<int> head{0};  // the last task taken
+  alignas(64) std::atomic<int> tail{0};  // the last task or the one before
+  alignas(64) std::atomic<int> left{0};  // unfinished tasks
+  std::atomic<int> calls{0};             // incremented to wake the caller
+  std::atomic<int> below_calls{0};       // incremented when jobs below have work for the caller
   std::atomic<int> in_late_calls{0};     // threads in start() of late work or in end_late()
   std::atomic<bool> caller_sleeps{false};
   std::atomic<bool> failed{false};
   std::exception_ptr error;
 
  private:
-  /// What became ready by one thread.
+  /// Tasks that one thread made ready.
   struct Ready {
-    int kept = -1;  // goes on there: the last one of a stack
+    int kept = -1;  // kept by this thread: top of a stack
     double kept_ns = 0;
     int published = 0;
     double published_ns = 0;
@@ -73,7 +73,7 @@ struct TaskGraph::RunState final : Job, LateRun {
     LateCall(const LateCall&) = delete;
     LateCall& operator=(const LateCall&) = delete;
   };
-  Ready first_;  // needs nothing
+  Ready first_;  // tasks without predecessors
   bool finished() const { return left.load() == 0; }
   double cost_of(int task) const { return graph->tasks_[static_cast<std::size_t>(task)].cost_ns; }
   void publish(int task);
@@ -93,7 +93,7 @@ struct TaskGraph::RunState final : Job, LateRun {
 
 TaskGraph::TaskGraph() = default;
 
-/// A worker may be about to leave a run that has ended: it touches the state alone.
+/// A worker may still be about to leave a finished run: it only touches the state.
 TaskGraph::~TaskGraph() { RunState::keep_until_left(std::move(states_)); }
 
 void TaskGraph::RunState::keep_until_left(std::vector<std::unique_ptr<RunState>> states) {
@@ -115,7 +115,7 @@ int TaskGraph::add_task(const Task& t, std::span<const int> after) {
   return id;
 }
 
-/// Makes `at` a boundary between segments; returns the first segment that starts at or after it.
+/// Makes `at` a segment boundary; returns the first segment that starts at or after it.
 TaskGraph::Segments::iterator TaskGraph::split(Segments& s, std::uint64_t at) {
   const auto next = s.lower_bound(at);
   if (next == s.begin()) return next;
@@ -126,7 +126,7 @@ TaskGraph::Segments::iterator TaskGraph::split(Segments& s, std::uint64_t at) {
   return s.emplace_hint(next, at, std::move(upper));
 }
 
-/// Calls visit_segment for the segments that make up `r`, creating the missing ones.
+/// Calls visit_segment for the segments that make up `r`, creating missing ones.
 template <class Visit> void TaskGraph::visit(const MemoryRange& r, Visit visit_segment) {
   if (r.lo >= r.hi) return;
   if (bases_.size() <= r.base) bases_.resize(r.base + 1);
@@ -168,12 +168,12 @@ void TaskGraph::add(std::span<const Task> tasks, std::span<const MemoryRange> re
     });
   }
   for (const MemoryRange& r : writes) {
-    visit(r, [&](Segment& s) {  // every reader comes after the writer
+    visit(r, [&](Segment& s) {  // all readers depend on the writer
       for (int reader : s.readers) need(after, reader);
       if (s.readers.empty() && s.writer >= 0) need(after, s.writer);
     });
   }
-  // Many to many goes through joints: edges stay linear in the number of chunks.
+  // Many-to-many dependencies go through joints, so that edges stay linear in the number of chunks.
   if (tasks.size() > 1 && after.size() > 1) after = {add_task(joint_task, after)};
   std::vector<int> added;
   for (const Task& t : tasks) added.push_back(add_task(t, after));
@@ -203,7 +203,7 @@ void TaskGraph::finish() {
   for (const auto& [from, to] : edges_)
     successors_[static_cast<std::size_t>(next[static_cast<std::size_t>(from)]++)] = to;
 
-  std::vector<double> start(n, 0.0);  // earliest, with any number of workers
+  std::vector<double> start(n, 0.0);  // earliest start, with unlimited workers
   for (std::size_t k = 0; k < n; k++) {
     const double end = start[k] + tasks_[k].cost_ns;
     total_cost_ns_ += tasks_[k].cost_ns;
@@ -291,14 +291,14 @@ void TaskGraph::RunState::publish(int task) {
   for (int at = tail.load();;) {
     int behind = -1;
     if (after[static_cast<std::size_t>(at)].compare_exchange_strong(behind, task)) {
-      tail.compare_exchange_strong(at, task);  // fails where somebody has done it
+      tail.compare_exchange_strong(at, task);  // fails if another thread has done it
       return;
     }
     if (tail.compare_exchange_strong(at, behind)) at = behind;
   }
 }
 
-/// Keeps what is little, and one task at least: a chain stays on its thread.
+/// Keeps small tasks, and at least one, so that a chain stays on its thread.
 void TaskGraph::RunState::put(int task, Ready& ready, bool may_keep) {
   const double cost = cost_of(task);
   if (may_keep && (ready.kept < 0 || ready.kept_ns + cost <= own_ns)) {
@@ -311,7 +311,7 @@ void TaskGraph::RunState::put(int task, Ready& ready, bool may_keep) {
   ready.published_ns += cost;
 }
 
-/// A kept one before others.
+/// Kept tasks first.
 int TaskGraph::RunState::take(Ready& ready) {
   const int task = ready.kept;
   if (task < 0) return take();
@@ -320,7 +320,7 @@ int TaskGraph::RunState::take(Ready& ready) {
   return task;
 }
 
-/// A task that is ready and now this thread's; -1: there is none.
+/// Takes a ready task; -1 if there is none.
 int TaskGraph::RunState::take() {
   for (int at = head.load();;) {
     const int task = after[static_cast<std::size_t>(at)].load();
@@ -328,7 +328,7 @@ int TaskGraph::RunState::take() {
   }
 }
 
-/// Puts what became ready by the end of this task.
+/// Puts the tasks that became ready when this one ended.
 void TaskGraph::RunState::end(int task, bool may_keep, Ready& ready) {
   const auto t = static_cast<std::size_t>(task);
   for (int e = graph->successor_begin_[t]; e < graph->successor_begin_[t + 1]; e++) {
@@ -345,7 +345,7 @@ void TaskGraph::RunState::start_late(int task) {
   late->advance();
 }
 
-/// Runs it; false: it ends later.
+/// Runs it; false if it ends later.
 bool TaskGraph::RunState::ends_now(int task) {
   const Task& t = graph->tasks_[static_cast<std::size_t>(task)];
   if (failed.load(std::memory_order_relaxed)) return true;
@@ -360,14 +360,14 @@ bool TaskGraph::RunState::ends_now(int task) {
   return !is_late;
 }
 
-/// The first failure counts.
+/// Only the first failure is kept.
 void TaskGraph::RunState::fail(std::exception_ptr why) {
   if (failed.exchange(true)) return;
   error = std::move(why);
   if (late != nullptr) late->stop(error);
 }
 
-/// Returns what it was worth.
+/// Returns the cost of the tasks it ran.
 double TaskGraph::RunState::run_ready() {
   int ended = 0;
   double worked_ns = 0;
@@ -392,7 +392,7 @@ void TaskGraph::RunState::end_late(int task, std::exception_ptr failure) {
   if (left.fetch_sub(1) == 1) wake_caller();
 }
 
-/// Wakes others for what is worth it; the rest is this thread's, if nobody is awake.
+/// Wakes others if there is enough work; otherwise this thread does it, unless others are awake.
 void TaskGraph::RunState::share(Ready& ready) {
   if (ready.published_ns < worth_waking_ns) return;
   wake(std::min(ready.published, static_cast<int>(std::min(ready.published_ns / worth_waking_ns, 1e6))));
@@ -400,7 +400,7 @@ void TaskGraph::RunState::share(Ready& ready) {
   ready.published_ns = 0;
 }
 
-/// Somebody for so many tasks that are ready.
+/// Wakes threads for this many ready tasks.
 void TaskGraph::RunState::wake(int count) {
   if (count <= 0) return;
   if (wake_caller()) count--;
@@ -408,18 +408,18 @@ void TaskGraph::RunState::wake(int count) {
   pool->announce(count);
 }
 
-/// Who waits for late tasks stays there: below, a late task may wait for what this run has to send.
+/// A caller that waits for late tasks does not help jobs below: a late task there may wait for what this run has to send.
 bool TaskGraph::RunState::call_for_below() {
   if (late != nullptr) return false;
   below_calls.fetch_add(1);
   return wake_caller();
 }
 
-/// What jobs below have, which were not looked at before.
+/// Helps jobs below that have called since `seen`.
 void TaskGraph::RunState::help_below(int& seen) {
   for (int now; (now = below_calls.load()) != seen; seen = now) {
     do {
-      if (finished() || ready()) return;  // the call is still to be answered
+      if (finished() || ready()) return;  // the call remains unanswered
     } while (pool->help_below(*this));
   }
 }
@@ -434,7 +434,7 @@ bool TaskGraph::RunState::wake_caller() {
 void TaskGraph::RunState::run() {
   const Scope scope(*this);
   share(first_);
-  int seen_below = 0;  // as begin() leaves it
+  int seen_below = 0;  // as set by begin()
   for (;;) {
     run_ready();
     help_below(seen_below);
@@ -443,11 +443,11 @@ void TaskGraph::RunState::run() {
       if (wanted()) return true;
       if (late == nullptr) return false;
       late->advance();
-      std::this_thread::yield();  // to who computes what is waited for, perhaps another process
+      std::this_thread::yield();  // to whoever computes what we wait for, perhaps another process
       return wanted();
     };
     if (!spin_until(comes, late != nullptr ? longest_late_spin_ns : longest_spin_ns)) {
-      // Says that it sleeps, then looks once more: who publishes looks for sleepers afterwards.
+      // Marks itself asleep, then checks again: publishers look for sleepers after publishing.
       const int seen = calls.load();
       caller_sleeps.store(true);
       if (!wanted()) calls.wait(seen);
@@ -457,7 +457,7 @@ void TaskGraph::RunState::run() {
   }
 }
 
-/// A worker waits for more no longer than it has worked.
+/// A worker waits for more work no longer than it has worked.
 void TaskGraph::RunState::help() {
   const Scope scope(*this);
   double worked_ns = 0;

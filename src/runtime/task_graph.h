@@ -1,11 +1,11 @@
 // TaskGraph: a static graph of tasks, built once, run often.
 //
-// Edges follow from memory: two groups of tasks that touch one byte run in the order of their addition when
-// at least one of them writes it. So reused memory and in-place updates are right by construction. Who runs it takes only tasks
-// that are ready and never waits for one that another thread has, hence any number of workers makes progress, and workers
-// that find nothing here are free for others' graphs. Who ends a task goes on with one that became ready by it: a chain stays on
-// its thread. Others are woken for work that is worth it, and nobody waits for a worker that has no task. A late task is begun by
-// who takes it and ends when somebody outside says so: nobody is held up by it but the tasks behind it.
+// Edges follow from memory: two groups of tasks that touch a common byte run in the order in which they were added if at least one writes
+// it. So reused memory and in-place updates are correct by construction. A thread takes only ready tasks and never waits for one that
+// another thread has, so any number of workers makes progress, and idle workers are free for other graphs. A thread that ends a task
+// continues with one that this made ready, so chains stay on their thread. Others are woken only for enough work, and nobody waits for a
+// worker without a task. A late task is started by the thread that takes it and ends when somebody outside reports it: it blocks only its
+// successors.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -38,7 +38,7 @@ struct Task {
 
 class TaskGraph {
  public:
-  /// Graphs of less work run on the caller: waking a worker costs more than it brings.
+  /// Graphs with less work run on the caller: waking a worker would cost more than it gains.
   static constexpr double small_ns = 60'000;
 
   TaskGraph();
@@ -52,26 +52,25 @@ class TaskGraph {
   void add(const Task& task, std::span<const MemoryRange> reads, std::span<const MemoryRange> writes) {
     add(std::span(&task, 1), reads, writes);
   }
-  /// Adds a late task, which LateWork knows by this number.
+  /// Adds a late task, identified to LateWork by this number.
   void add_late(std::int64_t number, std::span<const MemoryRange> reads,
                 std::span<const MemoryRange> writes) {
     late_ = true;
     add(Task{nullptr, nullptr, number, number + 1, 0}, reads, writes);
   }
-  /// Ends building.
+  /// Finishes building.
   void finish();
 
-  /// Runs every task and returns. Small graphs run on the caller, in the order of addition, and so do others that turn out to take
-  /// longer when they are shared out, as where two workers have one core. The first
-  /// exception of a task is rethrown after the rest has stopped. May be called by several threads at once
-  /// with different bases.
+  /// Runs all tasks and returns. Small graphs run on the caller, in the order of addition, and so do graphs for which sharing turns out
+  /// slower, as when two workers share a core. The first exception of a task is rethrown after the rest has stopped. Thread-safe for
+  /// different bases.
   void run(void* const* bases, ThreadPool& pool = ThreadPool::instance()) const { run(bases, nullptr, pool); }
-  /// The same with late tasks. All of them have ended when it returns.
+  /// The same with late tasks. All have ended when it returns.
   void run(void* const* bases, LateWork& late, ThreadPool& pool = ThreadPool::instance()) const {
     run(bases, &late, pool);
   }
 
-  /// Tasks and the joints between groups of them.
+  /// Including the joints between groups of tasks.
   int size() const { return static_cast<int>(tasks_.size()); }
   int edge_count() const { return static_cast<int>(successors_.size()); }
   double total_cost_ns() const { return total_cost_ns_; }
@@ -80,10 +79,10 @@ class TaskGraph {
   struct Segment {
     std::uint64_t hi;
     int writer;                // -1: none
-    std::vector<int> readers;  // since the writer
+    std::vector<int> readers;  // since the last write
   };
   using Segments =
-      std::map<std::uint64_t, Segment>;  // by lo; without gaps or overlaps inside what was touched
+      std::map<std::uint64_t, Segment>;  // by lo; without gaps or overlaps within what was touched
   struct RunState;
 
   int add_task(const Task& t, std::span<const int> after);
@@ -99,13 +98,13 @@ class TaskGraph {
   std::vector<Task> tasks_;
   std::vector<std::pair<int, int>> edges_;  // while building: from, to
   std::vector<Segments> bases_;             // while building
-  std::vector<int> mark_;                   // task -> the last addition that needed it
+  std::vector<int> mark_;                   // task -> the last addition that depends on it
   int additions_ = 0;
   bool late_ = false;
 
   std::vector<int> successors_, successor_begin_, predecessor_count_;
   double total_cost_ns_ = 0, critical_cost_ns_ = 0;
-  mutable FasterWay faster_;  // shared out, or inline
+  mutable FasterWay faster_;  // run_shared or run_inline
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<RunState>> states_;
 };

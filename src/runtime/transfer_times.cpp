@@ -10,10 +10,10 @@
 namespace shardarray {
 namespace {
 
-/// The devices of each group of a transfer: those that agree on all axes but its own. Without axes all are one.
+/// The groups of devices of a transfer: those that agree on all axes but the transfer's. Without axes all devices are one group.
 std::vector<std::vector<int>> groups_of(const Transfer& t, const std::vector<int>& numbers) {
   const int n = static_cast<int>(numbers.size());
-  std::map<int, std::vector<int>> groups;  // by its first position
+  std::map<int, std::vector<int>> groups;  // by first position
   for (int p = 0; p < n; p++) {
     int first = t.axes.empty() ? 0 : p;
     for (const SubAxis& a : t.axes) first -= static_cast<int>(coordinate(a, p, n)) * (n / (a.pre * a.size));
@@ -25,7 +25,7 @@ std::vector<std::vector<int>> groups_of(const Transfer& t, const std::vector<int
   return all;
 }
 
-/// Of a group, what each kind of links joins: so many groups of the links before.
+/// How many groups of the previous level one kind of link joins.
 struct Level {
   double ways;
   const Link* link;
@@ -43,7 +43,7 @@ std::vector<Level> levels_of(const std::vector<int>& ids, const Machine& m) {
   return levels;
 }
 
-/// All shards to all of a group, of which each device has 1/g of `bytes`: the farthest first, while shards are small.
+/// An all-gather in a group whose devices each have 1/g of `bytes`: farthest links first, while shards are small.
 double gather_seconds(double bytes, const std::vector<Level>& levels, double runs) {
   double part = bytes, seconds = 0;
   for (const Level& l : levels) part /= l.ways;
@@ -55,18 +55,18 @@ double gather_seconds(double bytes, const std::vector<Level>& levels, double run
   return seconds;
 }
 
-/// Of the groups' transfers one.
+/// The time of one of the groups.
 double seconds_of(const Transfer& t, const std::vector<int>& ids, const Machine& m) {
   const std::vector<Level> levels = levels_of(ids, m);
   const auto bytes = static_cast<double>(t.bytes), runs = static_cast<double>(t.runs),
              g = static_cast<double>(ids.size());
   if (levels.empty()) return 0;
-  const double whole = bytes * g / (g - 1);  // of what each device has at last, or had at first
+  const double whole = bytes * g / (g - 1);  // bytes of the full value, at the end or the beginning
   switch (t.kind) {
     case TransferKind::all_reduce: return 2 * gather_seconds(whole / 2, levels, runs);
     case TransferKind::all_gather:
     case TransferKind::reduce_scatter: return gather_seconds(whole, levels, runs);
-    case TransferKind::all_to_all: {  // from every other device as much
+    case TransferKind::all_to_all: {  // equal bytes from every other device
       double near = 1, seconds = 0;
       for (const Level& l : levels) {
         seconds += bytes * near * (l.ways - 1) / (g - 1) / l.link->bandwidth + runs * l.link->latency;

@@ -1,4 +1,4 @@
-// How long transfers take over a machine's links.
+// Times of transfers over a machine's links.
 #pragma once
 #include <vector>
 
@@ -7,14 +7,14 @@
 
 namespace shardarray {
 
-/// What numbers devices have on a machine: its own theirs, others count as its first ones in their order.
+/// Device numbers on a machine: ids for its own devices; other devices are numbered in order.
 std::vector<int> numbers_on(const Machine& m, const std::vector<Device>& devices);
 
-/// Seconds of a transfer, all its runs, between devices of these numbers (by position): collectives over groups of several levels of
-/// links go level by level, the slowest links carrying the least; whatever else moves takes the slowest links between its devices.
+/// Seconds of a transfer, all its runs, between devices with these numbers (by position). Collectives over groups that span several levels
+/// of links are hierarchical, so that the slowest links carry the least; other transfers take the slowest links between their devices.
 double transfer_seconds(const Transfer& t, const std::vector<int>& numbers, const Machine& m);
 
-/// The same on devices of a described machine; 0 on others, whose rates nobody has told.
+/// The same for devices of a described machine; 0 for others, whose rates are unknown.
 double described_seconds(const Transfer& t, const DeviceOrder& order);
 
 }  // namespace shardarray
