@@ -19,7 +19,7 @@ Array core::apply_along_axis(const std::function<Array(const Array&)>& f, std::i
   for (std::int64_t k = 0; k < others; k++)
     mapped = [inner = std::move(mapped)](const Array& y) { return vmap(inner)(y); };
   const Array r = mapped(moveaxis(x, dim, others));
-  Shape from, to;  // what f returned, behind the others
+  Shape from, to;  // the dimensions of f's result, after the others
   for (std::int64_t k = others; k < std::ssize(r.shape()); k++) {
     from.push_back(k);
     to.push_back(dim + k - others);

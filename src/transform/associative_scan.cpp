@@ -1,5 +1,5 @@
-// associative_scan's erased core. Pairs are combined, then their running combinations are found in the same way: these are the odd
-// parts; an even one is the odd one in front of it with one more part (Ladner, Fischer 1980; Blelloch 1990).
+// associative_scan's erased core. Adjacent pairs are combined and scanned recursively, which gives the odd parts; an even part is the
+// preceding odd one combined with one more part (Ladner, Fischer 1980; Blelloch 1990).
 #include "shardarray/associative_scan.h"
 
 #include <fmt/core.h>
@@ -14,12 +14,12 @@ class AssociativeScan {
  public:
   AssociativeScan(core::CombineBody f, std::vector<std::size_t> dims) : f_(f), dims_(std::move(dims)) {}
 
-  /// Of n parts, 1 or more.
+  /// Scans n >= 1 parts.
   Arrays run(const Arrays& x, std::int64_t n) const {
     if (n < 2) return x;
     const std::int64_t pairs = n / 2;
     const Arrays odd = run(combined(every_second(x, 0, pairs), every_second(x, 1, pairs)), pairs);
-    const std::int64_t later = (n + 1) / 2 - 1;  // even parts but the first
+    const std::int64_t later = (n + 1) / 2 - 1;  // even parts after the first
     Arrays even = parts(x, 0, 1);
     if (later > 0) {
       const Arrays next = combined(parts(odd, 0, later), every_second(x, 2, later));
@@ -35,7 +35,7 @@ class AssociativeScan {
     for (std::size_t k = 0; k < x.size(); k++) r.push_back(primitive::slice_dim(x[k], dims_[k], lo, hi));
     return r;
   }
-  // Parts first, first + 2, ..: `count` of them.
+  // Parts first, first + 2, ..., `count` of them.
   Arrays every_second(const Arrays& x, std::int64_t first, std::int64_t count) const {
     Arrays r;
     for (std::size_t k = 0; k < x.size(); k++) {
@@ -47,7 +47,7 @@ class AssociativeScan {
     }
     return r;
   }
-  // even[0], odd[0], even[1], ..: n parts.
+  // even[0], odd[0], even[1], ...: n parts.
   Arrays interleaved(const Arrays& even, const Arrays& odd, std::int64_t n) const {
     Arrays r;
     for (std::size_t k = 0; k < even.size(); k++) {
@@ -132,7 +132,7 @@ core::Arrays core::associative_scan(CombineBody f, std::span<const ScanLeaf> ele
   if (!length)
     throw TreeError(
         "associative_scan: there is no array to combine parts of. Elements are a tree of arrays. Give one.");
-  // The function sees all places, also those without an array.
+  // The function sees all leaves, including those without an array.
   const auto all_places = [&](std::span<const Array> some) {
     Arrays all;
     std::size_t next = 0;

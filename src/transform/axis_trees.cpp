@@ -1,4 +1,4 @@
-// Nested lists of axes and specs: the entry that belongs to an argument's path.
+// Nested lists of axes and specs: finds the entry for an argument's path.
 #include <fmt/core.h>
 
 #include "shardarray/shard_map.h"
@@ -9,7 +9,7 @@
 namespace shardarray {
 
 namespace {
-// `[0][1]`: the place in a list of axes that belongs to a path.
+// `[0][1]`: the index path of a path in a list of axes.
 std::string list_place(const Path& path) {
   if (!path.up) return path.count ? fmt::format("[{}]", path.ordinal) : "";
   return list_place(*path.up) + fmt::format("[{}]", path.ordinal);

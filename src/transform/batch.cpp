@@ -1,4 +1,4 @@
-// vmap: a leading dimension on every node that depends on a mapped input.
+// vmap: adds a leading dimension to all nodes that depend on a mapped input.
 #include <algorithm>
 
 #include "graph/trace_state.h"
@@ -15,7 +15,7 @@ static Batched with_leading_dimension(const BatchArgs& b) {
   return {std::move(out), std::vector<bool>(count, true)};
 }
 
-// Collectives over the axis occur in g, also inside of calls.
+// Whether g contains collectives over the axis, also inside calls.
 static bool uses_axis(const Node* n, const std::shared_ptr<const Axis>& axis) {
   const auto& axes = n->attrs().axes;
   if (std::find(axes.begin(), axes.end(), axis) != axes.end() ||
@@ -32,7 +32,7 @@ Arrays batch_graph(const Graph& g, std::span<const Array> args, std::vector<bool
   ArrayMap<bool> is_mapped;
   for (std::size_t k = 0; k < args.size(); k++)
     if (mapped[k]) is_mapped[key(args[k])] = true;
-  // an argument may stand for two inputs, mapped and not: name it apart
+  // An array may be passed for a mapped and an unmapped input: make mapped ones distinct.
   Arrays named(args.begin(), args.end());
   for (std::size_t k = 0; k < named.size(); k++)
     if (mapped[k]) {
@@ -50,7 +50,7 @@ Arrays batch_graph(const Graph& g, std::span<const Array> args, std::vector<bool
         const BatchArgs args_of{*n, in, m, axis, calculus()};
         Batched r = n->op->batch ? n->op->batch(args_of) : with_leading_dimension(args_of);
         for (std::size_t k = 0; k < r.out.size(); k++) {
-          // a mapped operand itself, whose rows are now a dimension like any other (all_gather): name it apart
+          // a mapped operand returned as unmapped, its rows now an ordinary dimension (all_gather): make it distinct
           if (!r.mapped[k] && is_mapped.contains(key(r.out[k]))) r.out[k] = record(op_identity, {r.out[k]});
           if (r.mapped[k]) is_mapped[key(r.out[k])] = true;
         }

@@ -1,4 +1,4 @@
-// The collectives' public functions: they check, make untiled ones of one axis, and record.
+// The collectives' public functions: they check, reduce everything to untiled collectives over single axes, and record.
 #include "shardarray/collectives.h"
 
 #include <fmt/format.h>
@@ -60,7 +60,7 @@ void set_groups(Attrs& a, const Groups& groups, const std::vector<AxisRef>& axes
                             function, groups));
 }
 
-// What is dealt out to the positions of an axis needs some.
+// Splitting over an axis requires at least one position.
 void need_positions(const std::vector<AxisRef>& axes, const char* function) {
   for (const AxisRef& a : axes)
     if (a->size == 0)
@@ -70,7 +70,7 @@ void need_positions(const std::vector<AxisRef>& axes, const char* function) {
                       function, a->name));
 }
 
-// The number of parts of one position's communication.
+// The number of positions that one position communicates with.
 std::int64_t parts_of(const Attrs& a, const std::vector<AxisRef>& axes) {
   return a.hi.empty() ? product(axes) : a.hi[0];
 }
@@ -86,7 +86,7 @@ std::int64_t from_end(std::size_t d, std::size_t rank) {
   return static_cast<std::int64_t>(d) - static_cast<std::int64_t>(rank);
 }
 
-// Dimension d becomes (parts, rest).
+// Splits dimension d into (parts, rest).
 Array split_dim(const Array& x, std::size_t d, std::int64_t parts, const char* function) {
   Shape shape = x.shape();
   if (parts == 0 || shape[d] % parts != 0)
@@ -96,7 +96,7 @@ Array split_dim(const Array& x, std::size_t d, std::int64_t parts, const char* f
   shape[d] = parts;
   return primitive::reshape(x, shape);
 }
-// Dimensions d and d + 1 become one.
+// Merges dimensions d and d + 1.
 Array merge_dims(const Array& x, std::size_t d) {
   Shape shape = x.shape();
   shape[d] *= shape[d + 1];
@@ -317,7 +317,7 @@ Array all_to_all(const Array& x, const NamedAxes& axis, const AllToAllOptions& o
   Array r =
       moveaxis(o.tiled ? split_dim(x, split, parts, "all_to_all") : x, static_cast<std::int64_t>(split), 0);
   for (std::size_t k = axes.size(); k-- > 1;) r = split_dim(r, 0, r.shape()[0] / axes[k]->size, "all_to_all");
-  for (std::size_t k = 0; k < axes.size(); k++) {  // one dimension of positions for each axis
+  for (std::size_t k = 0; k < axes.size(); k++) {  // one dimension of positions per axis
     const std::int64_t dim = from_end(k, r.shape().size());
     a.axes = {axes[k]};
     a.dims = {dim, dim};

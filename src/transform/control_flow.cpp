@@ -1,4 +1,4 @@
-// The erased core of scan and map: the trace of one step, and what a step may not change.
+// The erased core of scan and map: traces one step, and checks what a step must not change.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -52,8 +52,8 @@ std::int64_t scan_length(std::span<const ScanLeaf> xs, const std::optional<std::
   return found ? *found : *length;
 }
 
-// What a step makes of a carry, as the next one takes it. A carry keeps its type; one that is weak is promoted with what the step
-// made of it, as in JAX, and all is traced again: `before` is changed then.
+// Converts a step's carry for the next step. Its type must not change; a weak one is promoted with the step's result, as in JAX, which
+// changes `before` so that the step is traced again.
 Array next_carry(const ScanLeaf& carry, Type& before, const Array& after, const char* function) {
   if (!after.has_value())
     throw TreeError(
@@ -80,8 +80,8 @@ Array next_carry(const ScanLeaf& carry, Type& before, const Array& after, const 
 }
 
 struct TracedStep {
-  Graph graph;           // placeholders of carries and elements, then of what is captured
-  std::vector<Type> in;  // of the carries, then of the elements
+  Graph graph;           // inputs: carries, elements, captures
+  std::vector<Type> in;  // of the carries, then the elements
   Arrays captured;
 };
 
@@ -105,7 +105,7 @@ TracedStep trace_step(core::MapBody f, std::span<const ScanLeaf> init, std::vect
       return out;
     };
     s.graph = traced(body, s.in, s.captured, function);
-    if (types != s.in) {  // weak carries, which do not change for ever
+    if (types != s.in) {  // weak carry types were promoted: trace again, at most a few times
       for (Type& t : types) t.weak = t.weak && pass < 3;
       continue;
     }
@@ -186,8 +186,8 @@ core::Arrays core::scan(MapBody f, std::span<const ScanLeaf> init, std::span<con
   operands.insert(operands.end(), elements.begin(), elements.end());
   for (const Array& out : s.graph.out)
     if (out.has_value()) body->out.push_back(out);
-  // A derivative asks for the carries of every step, where nobody does the compiler leaves them out; what never changes is none,
-  // and there is no array of so many as only a loop without derivative can have.
+  // Derivatives need the carries of every step; the compiler drops them if they are unused. Carries that never change are left out, as are
+  // those whose sequence would exceed the size limit, possible only in a loop that is not differentiated.
   const auto all_steps_fit = [&](const Type& t) { return bytes_of(t.shape, t.dtype) < byte_limit / length; };
   if (core::tracing() || !trace_state().gradients.empty() || others_differentiate())
     for (std::size_t k = 0; k < it.carries; k++)
@@ -198,7 +198,7 @@ core::Arrays core::scan(MapBody f, std::span<const ScanLeaf> init, std::span<con
   return result;
 }
 
-// A scalar as a bool: true, or not 0.
+// A scalar as bool: true if not 0.
 static Array is_true(const Array& x, const char* function, const char* what) {
   const Type& t = type_of(x, function);
   if (!t.shape.empty())
@@ -230,7 +230,7 @@ core::Arrays core::while_loop(MapBody condition, MapBody body, std::span<const S
                     "what is to be seen in the carry.",
                     function, called_in(asks.effects[0])));
   const Site named({}, function);
-  // Constants stand first; in what was traced those that were captured stand last.
+  // The op expects constants first; tracing puts captures last.
   const auto ordered = [&](Graph& g) {
     std::rotate(g.in.begin(), g.in.begin() + std::ssize(s.in), g.in.end());
     return std::make_shared<const Graph>(std::move(g));
@@ -258,7 +258,7 @@ core::Arrays core::while_loop(MapBody condition, MapBody body, std::span<const S
   return result;
 }
 
-// The number of a branch that there is.
+// The branch number, clamped to the valid range.
 static Array branch_number(const Array& index, bool predicate, std::size_t branches, const char* function) {
   if (predicate) return primitive::cast(is_true(index, function, "the predicate"), DType::int32);
   const Type& t = type_of(index, function);
@@ -270,14 +270,14 @@ static Array branch_number(const Array& index, bool predicate, std::size_t branc
     throw ShapeError(fmt::format(
         "{}: the index is {}. It is one number for all: a scalar. Choose elements with where() or choose().",
         function, to_string(t)));
-  Array clamped = itemsize(t.dtype) < 8 ? primitive::cast(index, DType::int64) : index;  // holds all numbers
+  Array clamped = itemsize(t.dtype) < 8 ? primitive::cast(index, DType::int64) : index;  // holds any index
   clamped = primitive::binary(op_min, clamped,
                               primitive::like_whole(clamped, static_cast<std::int64_t>(branches) - 1));
   clamped = primitive::binary(op_max, clamped, primitive::like_whole(clamped, 0));
   return primitive::cast(clamped, DType::int32);
 }
 
-// Both or all results have one type: a weak one is what the others are.
+// The common type of results; a weak one adapts to the other.
 static Type common_type(const Type& a, const Type& b, const std::string& first, const std::string& other,
                         const char* function) {
   if (!(a.shape == b.shape))
@@ -344,7 +344,7 @@ core::Arrays core::choose(const Array& index, bool predicate, std::span<const Ma
   }
   Choice c;
   Arrays all(operands.begin(), operands.end());
-  ArrayMap<std::size_t> place;  // of what some branches capture: it comes once
+  ArrayMap<std::size_t> place;  // shared captures become one operand
   for (const Arrays& list : captured)
     for (const Array& a : list)
       if (place.try_emplace(key(a), all.size()).second) all.push_back(a);

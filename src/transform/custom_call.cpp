@@ -19,7 +19,7 @@ using core::PlacedLeaves;
 
 namespace {
 
-// Functions whose derivatives this thread records: what calls them there knows its own derivative later.
+// The functions whose derivatives this thread is tracing: calls to them in there get their derivative later.
 struct OpenDerivatives {
   std::vector<const void*> ids;
 };
@@ -32,7 +32,7 @@ class OpenDerivative {
   OpenDerivative& operator=(const OpenDerivative&) = delete;
 };
 
-// The arrays of a tree's leaves, some of which have none; and others back in their places.
+// The arrays among a tree's leaves, and the inverse: arrays put back in their places.
 Arrays present(std::span<const Array> places) {
   Arrays r;
   std::copy_if(places.begin(), places.end(), std::back_inserter(r),
@@ -48,7 +48,7 @@ Arrays in_places(Arrays places, const Arrays& given) {
 
 bool floats(const Type& t) { return is_inexact(t.dtype); }
 
-// Derivatives have the places, shapes and dtypes of what they belong to; absent ones are zero. Those of floating places.
+// Checks that derivatives have the places, shapes and dtypes of their primals and returns those of floating leaves; absent ones are zero.
 Arrays checked_derivatives(const PlacedLeaves& given, const std::vector<std::optional<Type>>& places,
                            const char* function, const char* word, const char* of) {
   Arrays r;
@@ -83,7 +83,7 @@ Arrays checked_derivatives(const PlacedLeaves& given, const std::vector<std::opt
   return r;
 }
 
-// The result that the derivative gives beside its tangents or residuals: of the function's types.
+// The result that the derivative returns besides tangents or residuals must have the function's types.
 void check_result(const PlacedLeaves& given, const std::vector<std::optional<Type>>& places,
                   const char* function) {
   for (std::size_t k = 0; k < places.size(); k++) {
@@ -120,20 +120,20 @@ Graph without_effects(Graph g, const char* function, const char* what) {
   return g;
 }
 
-// Inputs that were captured come last in a graph: to place `at`.
+// Captures are a graph's last inputs: moves them to position `at`.
 void move_captured(Graph& g, std::size_t captured, std::size_t at) {
   const auto first = g.in.begin() + static_cast<std::ptrdiff_t>(at);
   std::rotate(first, g.in.end() - static_cast<std::ptrdiff_t>(captured), g.in.end());
 }
 
-// A function with a derivative of its own, for arguments of some types.
+// Traces a custom derivative for arguments of given types.
 class CustomTrace {
  public:
   CustomTrace(const CustomFunctions& custom, std::vector<std::optional<Type>> results,
               std::vector<std::optional<Type>> argument_places)
       : custom_(custom), results_(std::move(results)), places_(std::move(argument_places)) {}
 
-  /// What it captures is appended.
+  /// Appends its captures to `captured`.
   CustomGraphs run(std::span<const Type> arguments, Arrays& captured) const {
     const OpenDerivative open(custom_.id.get());
     const ValueAlone derivatives(false);
@@ -178,7 +178,7 @@ class CustomTrace {
     r.backward = without_effects(traced(backward, in, of_backward, custom_.function), custom_.function,
                                  "its backward function");
     move_captured(r.backward, of_backward.size(), 0);
-    // Both take what either captured.
+    // Both graphs take the captures of either.
     for (const Array& a : of_backward) r.forward.in.push_back(placeholder(type_of(a)));
     Arrays more;
     for (const Array& a : of_forward) more.push_back(placeholder(type_of(a)));
@@ -194,8 +194,8 @@ class CustomTrace {
 
 }  // namespace
 
-// The value of a function with a derivative of its own is not derived, so functions that it calls need none: were theirs recorded
-// there too, each level of calls would be recorded twice as often as the one above it.
+// The value of a function with a custom derivative is not differentiated, so functions that it calls need no derivative there: tracing
+// theirs as well would double the work with each level of calls.
 bool core::may_be_derived() {
   const TraceState& state = trace_state();
   if (state.value_alone && state.gradients.size() == *state.value_alone) return false;
@@ -216,7 +216,7 @@ core::Arrays core::custom_call(MapBody f, std::span<const Array> arguments, Cust
   const std::vector<std::optional<Type>> results = types_of_places(places);
   const auto kept = std::make_shared<const CustomFunctions>(std::move(custom));
   const auto trace = [kept, results](std::span<const Type> of_arguments, Arrays& also) {
-    // Places of arguments without an array have no cotangent: the author's function leaves them out.
+    // Arguments without an array have no cotangent: the user's function leaves them out.
     std::vector<std::optional<Type>> argument_places(of_arguments.begin(), of_arguments.end());
     return CustomTrace(*kept, results, std::move(argument_places)).run(of_arguments, also);
   };

@@ -1,4 +1,4 @@
-// Forward mode (tangents beside values) and its transpose. Reverse mode = linearise, then transpose.
+// Forward mode (tangents beside values) and its transpose. Reverse mode is linearization, then transposition.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ static std::vector<Type> operand_types(const Node& n) {
   return t;
 }
 
-// Between neighbours: boxes, or carries of a scan.
+// May communicate between neighbours: boxes, or scan carries.
 static bool may_move(const Node& n) {
   if (n.op->boxes) return true;
   if (n.op->form != Form::library) return false;
@@ -106,7 +106,7 @@ Arrays pull_back(const LinearMap& map, std::span<const Array> cts) {
     const detail::RecordedSite site(n->where);
     const ScopedModes modes(n->modes);
     if (n->modes->policy == Policy::strict &&
-        may_move(*n))  // the way back of what was asked for, or was none
+        may_move(*n))  // forward, the movement was asked for or there was none
       for (Array& g : given)
         if (g.has_value()) g = asked(g);
     const Arrays r = n->op->transpose({*n, n->in(), given, flows, calculus()});
@@ -172,7 +172,7 @@ static Graph batched_graph(const Graph& g, const std::vector<bool>& mapped, std:
     if (mapped[k]) t.shape.insert(0, axis->size);
     r.in.push_back(placeholder(t));
   }
-  const OpenTrace open;  // gathers the effects
+  const OpenTrace open;  // collects the effects
   r.out = batch_graph(g, r.in, mapped, axis, out_mapped);
   r.effects = trace_state().effects.back();
   return r;

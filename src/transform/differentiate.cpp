@@ -15,25 +15,25 @@ struct Differentiation::State {
   Arrays variables;
   std::uint64_t oldest;
   std::optional<OpenGradient> open;
-  Arrays seeds;                              // stand for the tangents of those variables that have some
-  LinearMap map;                             // from the seeds to the outputs' tangents
-  std::vector<std::optional<Type>> results;  // of the linearized outputs; none: absent
+  Arrays seeds;                              // inputs: tangents of the variables that have some
+  LinearMap map;                             // from seeds to the tangents of the outputs
+  std::vector<std::optional<Type>> results;  // types of the linearized outputs; nullopt: absent
 
-  // What was evaluated meanwhile lets go of its operands once the outermost gradient has ended.
+  // Nodes evaluated meanwhile release their operands once the outermost gradient has ended.
   void close() {
     if (!open) return;
     const std::uint64_t name = open->outermost();
     open.reset();
     const Arrays kept = take_kept(name);
-    Arrays dead;  // dropped after the lock
+    Arrays dead;  // destroyed after the lock is released
     const std::lock_guard lock(graph_mutex());
     for (const Array& a : kept) a.node()->release_operands(dead);
   }
 
-  // What was recorded here since then; nobody releases its operands while the gradient is open.
+  // Recorded here since the gradient opened; nobody releases their operands while it is open.
   bool is_mine(const Node* n) const { return n->gradient == open->outermost() && n->seq >= oldest; }
 
-  // tangents of `outputs` given those of the variables
+  // Tangents of `outputs`, given those of the variables.
   Arrays forward(std::span<const Array> outputs, std::span<const Array> tangents) const {
     ArrayMap<Array> d;
     for (std::size_t k = 0; k < variables.size(); k++)
@@ -62,7 +62,7 @@ Differentiation::Differentiation(std::span<const Array> primals, const char* fun
   const Site site({}, function);
   state_->oldest = next_sequence();
   state_->open.emplace(state_->oldest);
-  for (const Array& a : primals)  // a variable of its own: two renamings of one array cannot be confused
+  for (const Array& a : primals)  // a distinct variable per argument, even if the same array is passed twice
     state_->variables.push_back(a.has_value() ? record(op_identity, {a}) : Array());
   for (const Array& v : state_->variables)
     if (v.has_value() && is_inexact(v.dtype())) v.node()->variable = state_->open->outermost();

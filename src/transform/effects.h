@@ -5,7 +5,7 @@
 
 namespace shardarray {
 
-/// Records the call in the open trace; outside of all, runs it.
+/// Records the call in the open trace; without one, runs it.
 void add_host_call(HostCall call, Arrays operands, Where w);
 
 }  // namespace shardarray

@@ -1,4 +1,4 @@
-// Misuse of grad, vjp and jvp that only shows at run time.
+// Misuse of grad, vjp and jvp that can only be detected at run time.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -44,7 +44,7 @@ void check_aux(bool has_aux, bool returns_aux, const char* function) {
 
 void check_tangent(const Array& primal, const Array& tangent, const Path& path, const char* function) {
   if (!tangent.has_value()) return;
-  // What is pulled back stands beside results, what is pushed forward beside arguments.
+  // cotangents belong to results, tangents to arguments
   const bool back = std::string_view(function) == "vjp";
   const char* const word = back ? "cotangent" : "tangent";
   const std::string place = path.text(),

@@ -1,4 +1,4 @@
-// Jacobians: the linear map of a function, on all unit vectors at once.
+// Jacobians: a function's linear map applied to all unit vectors at once.
 #include <fmt/core.h>
 
 #include "base/sizes.h"
@@ -12,7 +12,7 @@ namespace shardarray {
 
 namespace {
 
-// The unit vectors of a space of arrays like `x`, as rows.
+// The unit vectors of the space of arrays like `x`, as rows.
 Array unit_rows(const Array& x) {
   const std::int64_t n = num_elements(x.shape());
   return primitive::reshape(eye(n, n, 0, x.dtype()), joined_shape(Shape{n}, x.shape()));
@@ -20,7 +20,8 @@ Array unit_rows(const Array& x) {
 
 bool is_variable(const Array& v) { return v.has_value() && is_inexact(v.dtype()); }
 
-// A derivative of a complex number by a real one has two parts, of which a cotangent gives one; the other way round it is a tangent.
+// The derivative of a complex number by a real one has two parts, of which a cotangent gives only one; for real by complex, the tangent
+// gives only one.
 void check_complex(const Array& output, const Array& variable, core::JacobianBy by, const char* function) {
   using enum core::JacobianBy;
   const bool from = is_complex(variable.dtype()), to = is_complex(output.dtype());
@@ -39,7 +40,7 @@ void check_complex(const Array& output, const Array& variable, core::JacobianBy 
             "real() and imag() of real arguments"));
 }
 
-// f of every row, rows first.
+// Maps f over the rows; results have rows first.
 Arrays linear_on_rows(core::MapBody f, const Array& rows, const char* function, Where w) {
   const core::VmapArg arg{rows, 0, ""};
   const core::VmapResult r = core::vmap(f, {&arg, 1}, "", std::nullopt, function, w);
@@ -71,7 +72,7 @@ Arrays jacobian(const Differentiation& d, std::span<const Array> outputs, Jacobi
     return Type{joined_shape(outputs[k].shape(), variables[j].shape()),
                 reverse ? variables[j].dtype() : outputs[k].dtype(), false};
   };
-  // One of these is empty, or all is.
+  // The block of an empty output or variable needs no computation.
   const auto is_empty = [&](std::size_t k, std::size_t j) {
     return num_elements(outputs[k].shape()) == 0 || num_elements(variables[j].shape()) == 0;
   };

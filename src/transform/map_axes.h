@@ -1,4 +1,4 @@
-// What vmap, pmap and shard_map have in common: sizes of mapped axes, axes in scope.
+// Shared by vmap, pmap and shard_map: sizes of mapped axes, axes in scope.
 #pragma once
 #include "graph/trace_state.h"
 #include "shardarray/detail/maps.h"
@@ -6,7 +6,7 @@
 
 namespace shardarray {
 
-/// The one size of the mapped dimensions. Throws ShapeError when they differ, are out of range, or none is mapped.
+/// The common size of the mapped dimensions. Throws ShapeError if they differ, are out of range, or none is mapped.
 std::int64_t mapped_size(std::span<const core::VmapArg> args, std::optional<std::int64_t> axis_size,
                          const char* function);
 /// Arguments with their mapped dimension first, and the types that the function sees.
@@ -17,7 +17,7 @@ struct MappedRows {
 };
 MappedRows rows_of(std::span<const core::VmapArg> args);
 
-/// Binds an axis name while it lives.
+/// RAII: brings an axis name into scope.
 class ScopedAxis {
  public:
   explicit ScopedAxis(std::shared_ptr<const Axis> axis) { trace_state().axes.push_back(std::move(axis)); }

@@ -1,5 +1,5 @@
-// pmap: vmap whose rows are devices. What the function does to one row happens to all of them as one dimension that the
-// compiler is told to cut, one row a device; so there is no second way to run anything.
+// pmap: vmap over devices. The rows form a dimension that the compiler must shard with one row per device, so no separate execution path is
+// needed.
 #include <fmt/core.h>
 
 #include <numeric>
@@ -16,7 +16,7 @@ namespace shardarray {
 
 namespace {
 
-// The innermost device axis in scope; null outside of all.
+// The innermost device axis in scope, or null.
 std::shared_ptr<const Axis> enclosing_axis() {
   const auto& axes = trace_state().axes;
   for (auto it = axes.rbegin(); it != axes.rend(); ++it)
@@ -53,7 +53,7 @@ std::shared_ptr<Axis> device_axis(const std::string& name, std::int64_t size,
   return axis;
 }
 
-// All positions, those of the maps inside included, must have a device. `traced`: the maps inside are known.
+// All positions, including those of inner maps, need a device. `traced`: inner maps are known.
 void check_devices(const Axis& axis, bool traced) {
   const Region& r = *axis.region;
   const std::int64_t needed = mul_sizes(axis.size, r.inside),
@@ -69,7 +69,7 @@ void check_devices(const Axis& axis, bool traced) {
                                   count_text(axis.size, "element"), count_text(have, "device")));
 }
 
-/// What a region has inside of it while a map in it is traced: that map's own. Where it fails, what was there before is there again.
+/// While a map is traced, its region describes that map's inner maps; the previous state is restored on failure.
 struct InsideOfRegion {
   explicit InsideOfRegion(Region& r)
       : region(r), inside(std::exchange(r.inside, 1)), axes(std::exchange(r.axes_inside, {})) {}

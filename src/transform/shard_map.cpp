@@ -1,5 +1,5 @@
-// shard_map: the function sees the local piece of every argument. The mesh axes that it is manual over become dimensions of
-// the arguments, and the function is mapped over one after the other, the last axis first.
+// shard_map: the function sees the local shard of each argument. The manual mesh axes become dimensions of the arguments, and the function
+// is mapped over them one by one, the last axis first.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -18,7 +18,7 @@ using AxisRef = std::shared_ptr<const Axis>;
 
 struct ManualAxes {
   const Mesh& mesh;
-  std::vector<AxisRef> axes;  // in the order of the mesh
+  std::vector<AxisRef> axes;  // in mesh order
   bool partial;
   std::size_t index(const std::string& name) const {
     return static_cast<std::size_t>(
@@ -33,7 +33,7 @@ ManualAxes manual_axes(const Mesh& mesh, std::vector<std::string> names) {
   region->mesh = mesh;
   region->partial = names.size() < mesh.axis_names().size();
   ManualAxes m{mesh, {}, region->partial};
-  for (const std::string& n : names) static_cast<void>(mesh.axis_size(n));  // throws for an unknown one
+  for (const std::string& n : names) static_cast<void>(mesh.axis_size(n));  // throws for unknown names
   for (const std::string& n : mesh.axis_names()) {
     if (std::find(names.begin(), names.end(), n) == names.end()) continue;
     auto axis = std::make_shared<Axis>(Axis{n, mesh.axis_size(n), region});
@@ -43,7 +43,7 @@ ManualAxes manual_axes(const Mesh& mesh, std::vector<std::string> names) {
   return m;
 }
 
-// What the spec says about dimension d; none for missing entries.
+// The axes of dimension d in the spec; empty for missing entries.
 std::vector<std::string> names_at(const PartitionSpec& spec, std::size_t d) {
   return d < spec.entries().size() ? spec.entries()[d].names : std::vector<std::string>{};
 }
@@ -80,7 +80,7 @@ void check_spec(const PartitionSpec& spec, const Type& t, const ManualAxes& m, c
     }
 }
 
-// A constraint to spec over the manual axes; with partial maps the other dimensions stay as they are.
+// Constrains x to spec over the manual axes; in partial maps other dimensions stay unconstrained.
 Array constrained(const Array& x, const PartitionSpec& spec, const ManualAxes& m) {
   Attrs a;
   a.sharding = std::make_shared<const Sharding>(NamedSharding(m.mesh, spec));
@@ -92,7 +92,7 @@ Array constrained(const Array& x, const PartitionSpec& spec, const ManualAxes& m
   return record(op_constraint, {x}, std::move(a));
 }
 
-// [.., a * b * rest, ..] -> [a, b, .., rest, ..]: manual axes first, in the order of the mesh. `which`: those that x has.
+// [.., a * b * rest, ..] -> [a, b, .., rest, ..]: manual axes first, in mesh order. `which`: the axes that x has.
 Array split_axes(const Array& x, const PartitionSpec& spec, const ManualAxes& m, std::vector<bool>& which,
                  const std::string& what) {
   Shape shape;
@@ -140,7 +140,7 @@ Array joined(const Array& given, std::vector<bool> which, const PartitionSpec& s
           fmt::format("shard_map: {} {} differs along axis '{}', which its spec {} does not name. Name it, "
                       "or combine the values (psum, all_gather).",
                       what, to_string(local), m.axes[a]->name, spec.to_string()));
-    if (wanted[a] && !which[a]) {  // equal pieces
+    if (wanted[a] && !which[a]) {  // replicated along the axis
       Shape shape = x.shape(), dims;
       shape.insert(at, m.axes[a]->size);
       for (std::size_t d = 0; d < shape.size(); d++)

@@ -7,7 +7,7 @@
 
 namespace shardarray {
 
-// Recorded in trace `id` or one inside it, and still to be computed there; constants belong everywhere.
+// Recorded in trace `id` or inside it, and not evaluated; literals belong to all traces.
 static bool belongs(const Node* n, std::uint64_t id) {
   return is_literal(*n) || (n->trace >= id && !n->evaluated());
 }
@@ -34,7 +34,7 @@ Graph close_graph(Arrays in, Arrays out, std::uint64_t id, Arrays& captured, con
   Graph g{std::move(in), std::move(out), trace_state().effects.back()};
   ArrayMap<Array> lifted;
   for (const Array& a : g.in) lifted.emplace(key(a), a);
-  // What stands for `a` inside; null: itself.
+  // The inner array that replaces `a`, or null to keep it.
   auto lift = [&](const Array& a) -> const Array* {
     if (!a.has_value() || belongs(a.node(), id)) {
       if (a.has_value() && a.node()->op->form == Form::leaf && !lifted.contains(key(a)))
@@ -56,7 +56,7 @@ Graph close_graph(Arrays in, Arrays out, std::uint64_t id, Arrays& captured, con
   roots.insert(roots.end(), g.effects.begin(), g.effects.end());
   const auto mine = [&](Node* n) { return belongs(n, id) && !is_literal(*n); };
   for (Node* n : topological(std::span<const Array>(roots), mine))
-    for (std::size_t k = 0; k < n->in().size(); k++)  // nodes of this trace belong to nobody else
+    for (std::size_t k = 0; k < n->in().size(); k++)  // safe: nodes of this trace have no other owner
       if (const Array* inside = lift(n->in()[k])) n->set_operand(k, *inside);
   return g;
 }

@@ -1,4 +1,4 @@
-// The cold paths of trees: paths as text, structures compared, errors.
+// The cold paths of trees: path texts, comparison of structures, errors.
 #include "shardarray/tree.h"
 
 #include <fmt/format.h>
@@ -37,7 +37,7 @@ std::shared_ptr<const NumberedText> numbered(const std::string& text) {
     return std::make_shared<const NumberedText>(NumberedText{numbers++, s});
   });
 }
-// The text, and which devices it stands for: spellings name axes and sizes only.
+// The text with its device ids: spellings name only axes and sizes.
 template <class T>
 NumberedSpelling with_ids(const T& x, const std::vector<Device>& devices, const SpelledOnce& spelled) {
   std::call_once(spelled.once, [&] {

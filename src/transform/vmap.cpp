@@ -1,4 +1,4 @@
-// vmap's erased core: sizes, the trace of one row, where the mapped dimension goes.
+// vmap's erased core: sizes, the trace of one row, placement of the mapped dimension.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ std::int64_t mapped_size(std::span<const VmapArg> args, std::optional<std::int64
     if (!a.axis) continue;
     const Type& t = type_of(a.array, function);
     const auto rank = static_cast<std::int64_t>(t.shape.size());
-    const auto axis = static_cast<std::uint64_t>(*a.axis);  // of any size
+    const auto axis = static_cast<std::uint64_t>(*a.axis);  // any value is possible
     if (*a.axis < -rank || *a.axis >= rank)
       throw ShapeError(fmt::format(
           "{}: was requested to map its argument {} along axis {}, which implies that its rank should be at "
@@ -87,7 +87,7 @@ VmapResult vmap(MapBody f, std::span<const VmapArg> args, const std::string& axi
   auto [all, types, mapped] = rows_of(args);
   const ScopedAxis scope(axis);
   const Graph g = traced(f, types, all, function);
-  const Site named({}, function);  // only now: what f records has its own name
+  const Site named({}, function);  // only now: what f records has its own names
   mapped.resize(all.size(), false);
   result.out = batch_graph(g, all, mapped, axis, result.mapped);
   return result;
