@@ -6,7 +6,7 @@ namespace shardarray {
 
 Array isclose_fn::operator()(const Array& a, const Array& b, const CloseOptions& o, Where w) const {
   const Site site(w, "isclose");
-  // Differences of whole numbers may wrap, and bools have none.
+  // Differences of integers may wrap, and bools have none.
   const bool whole = !is_inexact(promote_types(a.dtype(), b.dtype()));
   const Array x = whole ? a.astype(float64) : a, y = whole ? b.astype(float64) : b;
   const Array close = (a == b) | ((abs(x - y) <= o.atol + o.rtol * abs(y)) & isfinite(y));

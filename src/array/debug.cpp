@@ -19,7 +19,7 @@ namespace debug {
 
 namespace {
 
-// The positions that a format's replacement fields refer to, and whether one of these has a format of its own, or is a width in one.
+// The argument positions that a format refers to, and whether they have a format spec or are a width in one.
 std::map<std::size_t, bool> used_positions(const std::string& format) {
   std::map<std::size_t, bool> used;
   std::size_t next = 0;
@@ -42,7 +42,7 @@ std::map<std::size_t, bool> used_positions(const std::string& format) {
 
 using Store = fmt::dynamic_format_arg_store<fmt::format_context>;
 
-// A number for its format. Complex ones, arrays and bools are text.
+// Numbers keep their type for formatting. Complex numbers, arrays and bools become text.
 void push(Store& store, const Array& a) {
   const DType t = a.dtype();
   if (a.ndim() > 0 || is_complex(t) || t == DType::bool_) store.push_back(to_string(a));
@@ -51,7 +51,7 @@ void push(Store& store, const Array& a) {
   else store.push_back(t == DType::float64 ? a.item<double>() : static_cast<double>(a.item<float>()));
 }
 
-// Arrays without a format print as NumPy prints them.
+// Arrays without a format spec print as in NumPy.
 std::string formatted(const std::string& format, const std::vector<Printable>& args,
                       const std::vector<Array>& arrays) {
   Store store;
@@ -72,7 +72,7 @@ std::string formatted(const std::string& format, const std::vector<Printable>& a
   return fmt::vformat(format, store);
 }
 
-// Formats zeros of the arguments' types: what is wrong shows when the call is written.
+// Formats zeros of the arguments' types, so that errors show where the call is recorded.
 void check_format(const std::string& format, const std::vector<Printable>& args) {
   const auto used = used_positions(format);
   for (std::size_t k = 0; k < args.size(); k++)

@@ -1,4 +1,4 @@
-// Arrays from values that stand in the program or on the host.
+// Arrays from values in the program or on the host.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Where arrays lie: for a function of the user, as a picture, as what differs.
+// Where arrays are placed: for a user function, as a picture, as a difference.
 #include "shardarray/inspect.h"
 
 #include <fmt/format.h>

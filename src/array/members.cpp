@@ -63,7 +63,7 @@ std::vector<Shard> ShardedArray::addressable_shards(Where w) const {
     const Device& device = map[k].first;
     const int p = v->layout->order()->position(device);
     const int instance = instances.of_position[static_cast<std::size_t>(p)];
-    if (instance < 0) continue;  // another process has it
+    if (instance < 0) continue;  // in another process
     const DeviceOrder* order = DeviceOrder::of({device});
     const Type part{tile_of(*v->layout, t.shape, p).size, t.dtype, t.weak};
     auto view = make_value(Layout::replicated(order, static_cast<int>(part.shape.size())),
@@ -94,7 +94,7 @@ const ShardedArray& ShardedArray::block_until_ready(Where w) const {
 
 namespace {
 
-// Every value of `from` is a value of `to`.
+// Whether `to` represents all values of `from`.
 bool holds(DType to, DType from) {
   if (to == from) return true;
   if (is_complex(to)) return is_complex(from) ? itemsize(from) < itemsize(to) : holds(part_type(to), from);
@@ -107,7 +107,7 @@ bool holds(DType to, DType from) {
   return false;
 }
 
-// The type that item() reads all values of t into.
+// A C++ type into which item() reads all values of t.
 const char* name_in_cpp(DType t) {
   switch (t) {
     case DType::bool_: return "bool";
@@ -130,7 +130,7 @@ template <class To, class From> void convert_all(const std::byte* from, To* to, 
   for (std::size_t k = 0; k < n; k++) {
     From x;
     std::memcpy(&x, from + k * sizeof(From), sizeof(From));
-    to[k] = scalar::cast<To>(x);  // as astype: integers saturate, NaN is 0
+    to[k] = scalar::cast<To>(x);  // like astype: integers saturate, NaN gives 0
   }
 }
 
@@ -169,7 +169,7 @@ template <class To> void convert_real(const std::byte* from, DType t, To* to, st
   }
 }
 
-// As astype: a real number has no imaginary part, and of a complex one it is dropped; but "not zero" asks for both.
+// Like astype: real numbers get no imaginary part, and complex ones lose it, except that bool tests both parts.
 template <class To, class From> To from_complex(std::complex<From> z) {
   if constexpr (ComplexElement<To>) return To(z);
   else if constexpr (std::is_same_v<To, bool>) return z.real() != 0 || z.imag() != 0;
@@ -198,7 +198,7 @@ template <class To> void convert_from(const std::byte* from, DType t, To* to, st
 
 void convert(const std::byte* from, DType t, void* to, DType wanted, std::size_t n) {
   if (t == wanted) {
-    if (n > 0) std::memcpy(to, from, n * itemsize(t));  // of nothing there is no address
+    if (n > 0) std::memcpy(to, from, n * itemsize(t));  // the address may be null if n is 0
     return;
   }
   switch (wanted) {
@@ -243,7 +243,7 @@ void ShardedArray::read(void* to, DType wanted, std::int64_t elements, const cha
   convert(bytes.data(), t.dtype, to, wanted, static_cast<std::size_t>(elements));
 }
 
-// A condition has no place for a line: that of the array.
+// A condition cannot pass a line: uses that of the array.
 bool ShardedArray::item_bool() const {
   const Site site(has_value() ? node_->where : detail::RecordedLine());
   const Type& t = type_of(*this, "bool");

@@ -1,4 +1,4 @@
-// Arrays put somewhere: constraints and placements, arrays made of pieces.
+// Placing arrays: constraints and placements, arrays assembled from pieces.
 #include "shardarray/placement.h"
 
 #include <fmt/core.h>
@@ -110,7 +110,7 @@ Array from_callback(const Shape& shape, const Sharding& s,
       v->buffers.push_back(std::move(buffer));
     }
   }
-  check_type(t, "make_array_from_callback");  // the dtype was not known before
+  check_type(t, "make_array_from_callback");  // the dtype was unknown before
   return leaf_array(t, std::move(v), w);
 }
 
@@ -155,7 +155,7 @@ static Array from_single_device_arrays(const char* function, const Shape& shape,
   Type t{shape, dtype ? *dtype : type_of(arrays[0], function).dtype};
   check_type(t, function);
   core::check_summands(t, sharding, function);
-  // Where no two devices of a memory have one tile, it is as any other array.
+  // If no two devices of one memory hold the same tile, sharing makes no difference.
   const bool shares = share_replicas() && addressable_instances(*l, true).leader.size() == count;
   auto v = make_value(l, sharding, true, shares);
   v->buffers = SmallVector<BufferRef, 8>(count);
@@ -203,10 +203,10 @@ Array make_array_from_single_device_arrays(const Shape& shape, const Sharding& s
 
 namespace {
 
-/// Where the tiles of this process begin in what it gives of one dimension, by their numbers.
+/// For each local tile along one dimension: where it starts in the given data.
 using LocalTiles = std::map<std::int64_t, std::int64_t>;
 
-/// What is given is the whole dimension, or its tiles that are of this process, one behind the other. Throws ShapeError.
+/// The given data is the whole dimension, or this process's tiles, concatenated. Throws ShapeError otherwise.
 LocalTiles local_tiles(const Layout& l, std::span<const int> own, const Shape& whole, const Type& local,
                        std::size_t d) {
   std::map<std::int64_t, Box> boxes;

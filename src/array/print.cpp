@@ -1,5 +1,5 @@
-// Printing as numpy's str() does: with its default options at most 8 digits after the point, 75 columns, and
-// of more than 1000 elements the first and last 3 of every dimension.
+// Printing like numpy's str() with default options: at most 8 digits after the point, 75 columns, and for more than 1000 elements the first
+// and last 3 of each dimension.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace shardarray {
 
 namespace {
 
-/// What this thread's guard says.
+/// The format set by this thread's guard.
 struct ThreadFormat : ArrayFormat {};
 ArrayFormat& thread_format() { return PerThread<ThreadFormat>::get(); }
 
@@ -48,7 +48,7 @@ std::string scientific_text(double v, int fraction) {
   return {text, end};
 }
 
-// Few digits first, until the text reads back as the same value.
+// float16 and bfloat16: tries increasing precision until the text reads back as the same value.
 Decimal shortest(double v, DType t) {
   v = std::abs(v);
   char text[64];
@@ -90,9 +90,9 @@ std::string positional(double v, DType t, int limit) {
   return s;
 }
 
-// `d.ddde+xx` in its parts; at most `limit` digits after the point.
+// The parts of `d.ddde+xx`; at most `limit` digits after the point.
 struct Scientific {
-  std::string whole, fraction, exponent;  // "-1", "25", "+02" without leading zeros beyond two digits
+  std::string whole, fraction, exponent;  // "-1", "25", "+02": at least two exponent digits
 };
 Scientific parts_of(const Decimal& d, bool is_negative) {
   const int e = d.point - 1;
@@ -113,18 +113,18 @@ std::string padded_left(std::string s, std::size_t width) {
   return s;
 }
 std::string not_finite(double v) { return std::isnan(v) ? "nan" : v < 0 ? "-inf" : "inf"; }
-// With a sign in front of numbers that are not negative.
+// Prepends "+" to non-negative numbers.
 std::string with_sign(std::string s) { return s[0] == '-' ? s : "+" + s; }
 
-// ---------------------------------------------------------------- one width for all elements
-using Formatter = std::function<std::string(std::size_t)>;  // index of an element -> its text
+// ---------------------------------------------------------------- a common width for all elements
+using Formatter = std::function<std::string(std::size_t)>;  // element index -> text
 
 struct FloatWidths {
-  bool exponent = false, plus = false;  // plus: every number has a sign
+  bool exponent = false, plus = false;  // plus: print a sign for every number
   std::size_t whole = 0, fraction = 0, exponent_digits = 0;
 };
 
-// From here on numbers have an exponent: numpy 2.3 and later ask how many digits the dtype holds.
+// From this magnitude on numbers are printed with exponent; since numpy 2.3 it depends on the dtype's precision.
 double exponent_from(DType t, double most) {
   return t == DType::float64 ? most : t == DType::float16 ? 1e3 : 1e6;
 }
@@ -176,7 +176,7 @@ std::string format_float(double v, DType t, const FloatWidths& w) {
   if (!std::isfinite(v)) return padded_left(signed_as_asked(not_finite(v)), w.whole + behind + 1);
   if (w.exponent) {
     Scientific s = scientific(v, t, thread_format().precision);
-    if (s.fraction.size() < w.fraction && v != 0)  // more digits are those of the exact value, all of them
+    if (s.fraction.size() < w.fraction && v != 0)  // further digits are those of the exact value
       s = parts_of(parse_scientific(scientific_text(std::abs(v), static_cast<int>(w.fraction))),
                    std::signbit(v));
     s.fraction.resize(w.fraction, '0');
@@ -196,7 +196,7 @@ template <class T> Formatter integer_formatter(const Array& x, const std::vector
   return [v = std::move(v), width](std::size_t k) { return padded_left(std::to_string(v[k]), width); };
 }
 
-// `1.+2.j`: widths of their own for both parts, the j behind the digits.
+// `1.+2.j`: separate widths for both parts, the j directly after the digits.
 Formatter complex_formatter(const Array& x, const std::vector<std::size_t>& shown) {
   auto v = x.to_vector<std::complex<double>>(Where());
   const DType t = part_type(x.dtype());
@@ -231,7 +231,7 @@ class ArrayPrinter {
  public:
   ArrayPrinter(const Shape& shape, bool summary) : shape_(shape), summary_(summary) {}
 
-  /// The positions along dimension d that are printed; -1 stands for the gap.
+  /// The printed indices along dimension d; -1 is the gap.
   std::vector<std::int64_t> positions(std::size_t d) const {
     std::vector<std::int64_t> r;
     const bool gap = summary_ && shape_[d] > 2 * thread_format().edge_items;
@@ -262,8 +262,7 @@ class ArrayPrinter {
   }
 
  private:
-  // Dimensions d and below at flat position `base`; later lines begin with `indent`, lines end before
-  // `width`.
+  // Dimensions from d on at flat position `base`; later lines start with `indent`, lines are shorter than `width`.
   std::string block(const Formatter& element, std::size_t d, std::size_t base, const std::string& indent,
                     int width) const {
     if (d + 1 == shape_.size()) return "[" + row(element, base, indent, width) + "]";
@@ -310,7 +309,7 @@ std::string float_text(double v, DType t) {
   const Scientific s = scientific(v, t, 1000);
   return s.whole + (s.fraction.empty() ? "" : "." + s.fraction) + "e" + s.exponent;
 }
-// `(1+2j)`: whole numbers without a point; of a real part 0 only the other one.
+// `(1+2j)`: integral parts without a point; a zero real part is omitted.
 std::string complex_text(std::complex<double> z, DType t) {
   const auto short_text = [&](double v) {
     std::string s = float_text(v, t);
@@ -320,7 +319,7 @@ std::string complex_text(std::complex<double> z, DType t) {
   return "(" + short_text(z.real()) + with_sign(short_text(z.imag())) + "j)";
 }
 
-// A scalar as Python prints it: all digits.
+// A scalar as in Python: all digits.
 std::string scalar_text(const Array& x) {
   const DType t = x.dtype();
   if (t == DType::bool_) return x.to_vector<std::uint8_t>(Where())[0] ? "True" : "False";
@@ -359,7 +358,7 @@ std::string to_string(const ShardedArray& x, Where w) {
   const Site site(w, "to_string");
   return printed(x, "to_string");
 }
-// It has no place for a line: that of the array.
+// operator<< cannot pass a line: uses that of the array.
 std::ostream& operator<<(std::ostream& os, const ShardedArray& x) {
   const Site site(x.has_value() ? Where(x.node()->where) : Where(), "<<");
   return os << printed(x, "<<");
@@ -367,11 +366,11 @@ std::ostream& operator<<(std::ostream& os, const ShardedArray& x) {
 
 namespace {
 
-// Where an array will lie, as far as that is known before anything is compiled.
+// The placement of an array, if it can be known before compiling.
 struct FuturePlace {
   const Layout* layout = nullptr;
   const Mesh* mesh = nullptr;
-  int nodes_left = 64;  // that are looked at
+  int nodes_left = 64;  // limits the number of inspected nodes
 
   bool take(const Layout* l, const Mesh* m) {
     if (layout && layout != l) return false;
@@ -379,12 +378,12 @@ struct FuturePlace {
     if (!mesh) mesh = m;
     return true;
   }
-  // False: it is not known. Numbers, and what is made of them, lie wherever it is.
+  // False if unknown. Literals, and what is made of them, can be anywhere.
   bool add(const Array& a) {
     const Node& n = *a.node();
     if (--nodes_left < 0) return false;
     if (is_literal(n)) return true;
-    if (const Value* v = n.out()[a.index()].value.get())  // evaluated, or without values where it would lie
+    if (const Value* v = n.out()[a.index()].value.get())  // evaluated, or a placeholder with a placement
       return v->number || take(v->layout, mesh_of(v->sharding));
     if (n.evaluated()) return false;
     const Attrs& attrs = n.attrs();
@@ -392,7 +391,7 @@ struct FuturePlace {
       return take(layout_of(*attrs.sharding, static_cast<int>(n.type().shape.size())),
                   mesh_of(*attrs.sharding));
     if (n.op->form == Form::map) return is_literal(*n.in()[0].node());
-    // What is made of summands mostly lies as their sum: that is not known.
+    // Results of partial sums are mostly combined, so their placement is unknown.
     return is_elementwise(n.op->form) && !n.in().empty() &&
            std::all_of(n.in().begin(), n.in().end(), [&](const Array& x) { return add(x); }) &&
            (!layout || layout->unreduced().empty());

@@ -26,10 +26,10 @@ std::string grouped(std::int64_t n) {
   return s;
 }
 
-/// By platform and number.
+/// By platform and id.
 using BytesOfDevices = std::map<std::pair<std::string, int>, std::int64_t>;
 
-// Bytes on the device that has most of it; -1: it has no value yet, or none any more. Adds each device's to `all`.
+// Bytes on the device that holds most of it; -1 if it has no value (any more). Adds each device's bytes to `all`.
 std::int64_t bytes_on_device(const Array& x, BytesOfDevices& all) {
   if (x.is_deleted()) return -1;
   const std::lock_guard lock(graph_mutex());
