@@ -1,4 +1,4 @@
-// Activations. Of integers they are floating; 16-bit floats are computed in float32 and rounded once.
+// Activations. Integers become floating; 16-bit floats are computed in float32 and rounded once.
 #include <fmt/core.h>
 
 #include <numbers>
@@ -13,7 +13,7 @@ using namespace rules;
 
 namespace {
 
-/// Those that JAX writes with float literals: of integers they are as weak as these.
+/// For those that JAX writes with float literals: integers keep their weakness.
 WeakType beside_float(WeakType t) { return promote_types(t, {DType::float32, true}); }
 template <Array (*f)(const Array&)> Array pieced(const char* function, const Array& x) {
   return api::rounded_once(beside_float(api::weak_type_of(x, function)), f, x);
@@ -44,7 +44,7 @@ Array relu6_of(const Array& x) {
 }
 Array hard_sigmoid_of(const Array& x) { return relu6_of(x + 3) / 6; }
 Array hard_silu_of(const Array& x) { return x * hard_sigmoid_of(x); }
-/// x above 0, else alpha expm1(x / width): of what is not above 0, so that the branch that is not taken stays finite.
+/// x above 0, else alpha expm1(x / width); expm1 is taken of values <= 0 only, so that the branch not taken stays finite.
 Array elu_of_width(const Array& x, const Array& alpha, const Array* width) {
   const Array above = x > 0, below = primitive::select(above, primitive::like(x, 0), x);
   const Array exponent = width != nullptr ? below / *width : below;
@@ -76,7 +76,7 @@ template <> constexpr UnaryBody unary_body<"hard_silu"> = pieced<hard_silu_of>;
 template SHARDARRAY_API Array UnaryFunction<"hard_silu">::operator()(const Array&, Where) const;
 template <> constexpr UnaryBody unary_body<"selu"> = pieced<selu_of>;
 template SHARDARRAY_API Array UnaryFunction<"selu">::operator()(const Array&, Where) const;
-// Whole numbers stay.
+// Integers stay integers.
 template <>
 constexpr UnaryBody unary_body<"hard_tanh"> = [](const char* function, const Array& x) {
   const WeakType t = api::counted(api::weak_type_of(x, function));

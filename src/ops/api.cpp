@@ -39,7 +39,7 @@ WeakType computed(WeakType t) { return {computed(t.dtype), t.weak}; }
 
 Array created(Array x) {
   if (!x.node()->modes->default_device || !trace_state().open.empty()) return x;
-  if (is_literal(*x.node())) x = record(op_identity, {x});  // a number has no place
+  if (is_literal(*x.node())) x = record(op_identity, {x});  // a literal has no placement
   compute(x.node());
   return x;
 }

@@ -1,4 +1,4 @@
-// add, subtract, multiply, divide, power, rounding, extrema: ops of numbers of every dtype, and functions made of them.
+// add, subtract, multiply, divide, power, rounding, extrema: arithmetic ops of all dtypes, and functions composed of them.
 #include <cfloat>
 #include <cmath>
 
@@ -10,18 +10,18 @@ namespace shardarray {
 
 using namespace rules;
 
-// Of bools another op, or none.
+// For bools a different op, or none.
 template <const Op& op, const Op* op_of_bool>
 static Array arithmetic(const char* function, const Array& a, const Array& b) {
   if (const Type& s = type_of(a, function), &t = type_of(b, function); s == t && t.dtype != DType::bool_)
-    return primitive::binary(op, a, b);  // the common case needs nothing
+    return primitive::binary(op, a, b);  // fast path: nothing to convert
   const WeakType t = api::promoted(function, {&a, &b});
   const Op* const chosen = t.dtype == DType::bool_ ? op_of_bool : &op;
   if (chosen == nullptr) api::refuse_dtype(function, a, "It takes numbers; of bools use logical_xor");
   const Arrays x = api::together(function, {&a, &b}, t);
   return primitive::binary(*chosen, x[0], x[1]);
 }
-// Integers are whole already.
+// Integers need no rounding.
 template <const Op& op> static Array whole(const char* function, const Array& x) {
   api::need_real(function, x);
   return is_floating(x.dtype()) ? primitive::unary(op, x) : x;
@@ -32,7 +32,7 @@ static Array times(const Array& t, const Array& x) { return t.has_value() ? prim
 static Array minus(const Array& t) { return t.has_value() ? primitive::neg(t) : Array(); }
 static bool same(const Array& a, const Array& b) { return a.node() == b.node() && a.index() == b.index(); }
 
-// JAX's derivative of min and max: ties share it equally.
+// JAX's derivative of min and max: ties split it equally.
 static Array share_of(const Array& mine, const Array& out, const Array& other) {
   const Array tie = primitive::select(primitive::binary(op_eq, other, out), primitive::like(out, 0.5),
                                       primitive::like(out, 1));
@@ -44,7 +44,7 @@ static Arrays extremum_jvp(const JvpArgs& v) {
                  t[1].has_value() ? times(t[1], share_of(v.in[1], v.out[0], v.in[0])) : Array())};
 }
 
-// Select 1, -1 or x itself (zeros and NaN).
+// Selects 1, -1, or x itself (zeros and NaN).
 static void emit_sign(ScalarArgs& s) {
   const DType t = s.b.type(s.in[0]);
   const int zero = s.b.constant(t, 0), positive = s.b.binary(Code::gt, s.in[0], zero);
@@ -54,7 +54,7 @@ static void emit_sign(ScalarArgs& s) {
   s.out[0] = s.b.select(positive, s.b.constant(t, 1), rest);
 }
 
-// Integers: square and multiply over six bits of the exponent; more would overflow for any |x| > 1. 0 to a negative power is 0.
+// Integers: square and multiply over six bits of the exponent; larger ones overflow for any |x| > 1. 0 to a negative power is 0.
 static void emit_pow(ScalarArgs& s) {
   KernelBuilder& b = s.b;
   int x = s.in[0], y = s.in[1];
@@ -75,7 +75,7 @@ static void emit_pow(ScalarArgs& s) {
   s.out[0] = result;
 }
 
-// d/dx = y x^(y-1), of x^0 also where 1 / x is infinite (of complex x: everywhere); d/dy = log(x) x^y, with log(1) where x = 0.
+// d/dx = y x^(y-1), for y = 0 even where 1 / x is infinite (for complex x: everywhere); d/dy = log(x) x^y, with log(1) at x = 0.
 static Arrays pow_jvp(const JvpArgs& v) {
   const Array &x = v.in[0], &y = v.in[1], one = primitive::like(x, 1);
   Array t;
@@ -218,7 +218,7 @@ SHARDARRAY_OP op_pow = elementwise({.name = "pow",
                                     .scalar = emit_pow,
                                     .on_parts = complex_ops::of_two<complex_ops::pow>});
 
-// x^-n, n = attrs.lo[0] > 0: of 1 / x^n by the chain rule the derivative would be NaN where x^n is 0 or infinite.
+// x^-n, n = attrs.lo[0] > 0: differentiating 1 / x^n by the chain rule would give NaN where x^n is 0 or infinite.
 static Array integer_power(Array x, std::int64_t exponent);
 SHARDARRAY_OP op_inverse_power =
     elementwise({.name = "inverse_power",
@@ -241,7 +241,7 @@ SHARDARRAY_OP op_inverse_power =
 
 // Square and multiply.
 static Array integer_power(Array x, std::int64_t exponent) {
-  constexpr std::int64_t most = std::int64_t{1} << 32;  // of float64 only 1 has larger ones
+  constexpr std::int64_t most = std::int64_t{1} << 32;  // in float64 only 1 has larger powers
   const bool inverted = exponent < 0;
   if (inverted && exponent > -most && is_floating(x.dtype())) {
     Attrs attrs;
@@ -269,7 +269,7 @@ constexpr BinaryBody binary_body<"power"> = [](const char* function, const Array
     return integer_power(api::cast(a, api::counted(base)), n);
   }
   WeakType t = api::counted(promote_types(base, exponent));
-  // a weak base takes a strong exponent's strength, unless the exponent is only bool
+  // a weak base becomes strong by a strong exponent, unless that is only bool
   if (base.weak && !exponent.weak && (is_integer(exponent.dtype) || is_integer(base.dtype))) t.weak = false;
   const Arrays x = api::together(function, {&a, &b}, t);
   return primitive::binary(op_pow, x[0], x[1]);
@@ -307,7 +307,7 @@ constexpr UnaryBody unary_body<"negative"> = [](const char* function, const Arra
 };
 template SHARDARRAY_API Array UnaryFunction<"negative">::operator()(const Array&, Where) const;
 
-// As JAX: 1 at zero.
+// The derivative at zero is 1, as in JAX.
 SHARDARRAY_OP op_abs =
     elementwise({.name = "abs",
                  .jvp =
@@ -355,12 +355,12 @@ Array round(const Operand& operand, int decimals) {
   if (decimals == 0 || !is_floating(x.dtype())) return whole<op_round>("round", x);
   const WeakType t = api::weak_type_of(x, "round");
   const Array y = api::cast(x, api::computed(t));
-  // beyond these no number has a digit before the point that stays
+  // with fewer decimals everything rounds to zero
   const int fewest = y.dtype() == DType::float64 ? -309 : -39;
   const Array factor = primitive::like(y, std::pow(10.0, std::max(decimals, fewest)));
   const Array shifted = primitive::mul(y, factor);
   const Array rounded = primitive::div(primitive::unary(op_round, shifted), factor);
-  // where this overflows, x has no such decimals; the derivative is 0 all the same
+  // on overflow x has no such decimals; the derivative is 0 even then
   return api::cast(primitive::select(primitive::unary(op_is_finite, shifted), rounded,
                                      primitive::unary(op_stop_gradient, y)),
                    t);
@@ -370,7 +370,7 @@ Array round(const Operand& operand, RoundingMethod method) {
   const Array x = operand.value();
   if (is_complex(api::weak_type_of(x, "round").dtype)) api::refuse_dtype("round", x, "It takes real numbers");
   if (method == RoundingMethod::to_nearest_even || !is_floating(x.dtype())) return round(x);
-  // exact: the part behind the point has no more digits than x
+  // exact: the fraction has no more digits than x
   const Array towards_zero = primitive::unary(op_trunc, x);
   const Array behind = primitive::unary(op_abs, primitive::sub(x, towards_zero));
   const Array further = primitive::add(towards_zero, primitive::unary(op_sign, x));
@@ -382,7 +382,7 @@ SHARDARRAY_OP op_trunc = elementwise({.name = "trunc", .jvp = no_tangent, .scala
 template <> constexpr UnaryBody unary_body<"trunc"> = whole<op_trunc>;
 template SHARDARRAY_API Array UnaryFunction<"trunc">::operator()(const Array&, Where) const;
 
-// Not max(x, 0): that would share the gradient at 0.
+// Not max(x, 0), which would split the gradient at 0.
 SHARDARRAY_OP op_relu =
     elementwise({.name = "relu",
                  .jvp =
@@ -408,8 +408,8 @@ struct Division {
   WeakType type;  // of the result; 16-bit floats are divided in float32, so that only the result is rounded
   Arrays x;       // a, b
   Array zero;
-  Array rest;     // of the truncated division: has the sign of a
-  Array differs;  // the rest is not zero and its sign not that of b
+  Array rest;     // remainder of the truncated division: has the sign of a
+  Array differs;  // the remainder is nonzero and its sign differs from b's
 };
 
 }  // namespace
@@ -440,7 +440,7 @@ constexpr BinaryBody binary_body<"floor_divide"> = [](const char* function, cons
   Array floored =
       primitive::select(d.differs, primitive::sub(quotient, primitive::like(quotient, 1)), quotient);
   if (!is_float) return floored;
-  // of a / 0 the rest is NaN, the quotient infinite, and no slope of the result
+  // for a / 0 the remainder is NaN but the quotient infinite, with zero derivative
   const Array by_zero = primitive::unary(op_stop_gradient, primitive::div(d.x[0], d.x[1]));
   return api::cast(primitive::select(primitive::binary(op_eq, d.x[1], d.zero), by_zero,
                                      primitive::unary(op_round, floored)),
@@ -462,7 +462,7 @@ std::pair<Array, Array> divmod_fn::operator()(const Array& a, const Array& b, Wh
   return {binary_body<"floor_divide">("divmod", a, b), binary_body<"remainder">("divmod", a, b)};
 }
 
-// ---------------------------------------------------------------- made of others
+// ---------------------------------------------------------------- composed functions
 template <>
 constexpr UnaryBody unary_body<"square"> = [](const char* function, const Array& x) {
   const Array y = api::cast(x, api::counted(api::weak_type_of(x, function)));

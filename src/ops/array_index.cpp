@@ -64,14 +64,14 @@ void check_mask(const char* function, const Array& mask, const Shape& shape, std
 
 ArraysAt arrays_in(const char* function, const Shape& shape, const Indices& given) {
   ArraysAt r;
-  std::size_t used = 0, dim = 0, kept = 0;  // dimensions of shape; of y
+  std::size_t used = 0, dim = 0, kept = 0;  // dimensions of shape, and of y
   for (const Index& i : given) used += dims_of(function, i);
   if (used > shape.size())
     throw ShapeError(
         fmt::format("{}: {} for shape {} of rank {}. There is at most one per dimension. Remove some, or add "
                     "dimensions with newaxis.",
                     function, count_text(used, "index", "indices"), to_string(shape), shape.size()));
-  std::vector<bool> chooses;  // integers beside arrays do, too
+  std::vector<bool> chooses;  // integers count too if there are arrays
   for (const Index& i : given) {
     const bool first = std::find(chooses.begin(), chooses.end(), true) == chooses.end();
     chooses.push_back(i.kind == Kind::at || i.kind == Kind::array);
@@ -98,7 +98,7 @@ ArraysAt arrays_in(const char* function, const Shape& shape, const Indices& give
   }
   const auto from = std::find(chooses.begin(), chooses.end(), true),
              to = std::find(chooses.rbegin(), chooses.rend(), true).base();
-  if (std::find(from, to, false) != to) r.place = 0;  // something stands between them
+  if (std::find(from, to, false) != to) r.place = 0;  // the indices are not adjacent
   return r;
 }
 
@@ -163,14 +163,14 @@ Array ChosenRows::put_back(const Array& table) const {
   return primitive::transpose(primitive::reshape(table, shape), rules::inverse(order_));
 }
 
-// From the first dimensions to `place`.
+// `count` dimensions starting at `first`.
 static Shape counted_from(std::size_t first, std::size_t count) {
   Shape s;
   for (std::size_t k = 0; k < count; k++) s.push_back(static_cast<std::int64_t>(first + k));
   return s;
 }
 Array ChosenRows::get(std::optional<double> fill_value) const {
-  // Side by side and where the result has them: y stays as it is.
+  // If the indexed dimensions are adjacent and already where the result has them, y is not transposed.
   const std::size_t arrays = order_.size() - rest_.size();
   const bool in_place = order_[0] == static_cast<std::int64_t>(place_) &&
                         order_[arrays - 1] - order_[0] == static_cast<std::int64_t>(arrays) - 1;
@@ -187,7 +187,7 @@ Array ChosenRows::get(std::optional<double> fill_value) const {
   return moveaxis(taken, counted_from(0, batch_.size()), counted_from(place_, batch_.size()));
 }
 
-// Bools are added as or, multiplied as and.
+// For bools, addition is or, multiplication is and.
 static Array combined_bools(const Array& table, const Array& number, const Array& updates, Reducer r) {
   const bool is_or = r == Reducer::sum || r == Reducer::max;
   const Array found = primitive::scatter(number, primitive::cast(updates, DType::uint8), 0, 1,
@@ -206,7 +206,7 @@ Array ChosenRows::added(const Array& table, const Array& updates, Reducer reduce
   return primitive::cast(reducer == Reducer::sum ? primitive::add(y, found) : primitive::mul(y, found), t,
                          type_of(table).weak);
 }
-// The element of the table and the updates that are equal to the extremum share its derivative.
+// Among the table's element and the updates, all that equal the extremum share its derivative.
 Array ChosenRows::extremum(const Array& table, const Array& updates, Reducer reducer) const {
   const auto fixed = [](const Array& x) { return primitive::unary(op_stop_gradient, x); };
   const auto of_row = [&](const Array& x) { return primitive::take(x, number_, 0, 1); };
@@ -226,7 +226,7 @@ Array ChosenRows::extremum(const Array& table, const Array& updates, Reducer red
                            {-std::ssize(v.shape())});
   const Array share =
       primitive::select(inside, primitive::div(theirs, of_row(sharing)), primitive::like(theirs, 0));
-  // What is no number is equal to nothing; where nothing is updated it is the element itself all the same.
+  // NaN equals nothing; rows without updates keep the element itself.
   const Array alone = primitive::binary(op_eq, at_row(primitive::like(theirs, 1)), primitive::like(mine, 0));
   const Array own = primitive::select(alone, primitive::like(mine, 1), primitive::div(mine, sharing));
   const Array line = primitive::add(primitive::mul(y, own), at_row(primitive::mul(v, share)));

@@ -1,4 +1,4 @@
-// Subscripts with arrays: elements that data chooses.
+// Indexing with arrays: the data determines which elements are selected.
 #pragma once
 #include <optional>
 #include <vector>
@@ -8,60 +8,59 @@
 
 namespace shardarray {
 
-/// What becomes of the indexed part.
+/// How the indexed part is changed.
 enum class Update : std::uint8_t { set, add, mul, min, max };
-/// a where b is put.
+/// a changed by b.
 Array changed(Update how, const Array& a, const Array& b);
 
-/// A subscript with arrays.
+/// An index with arrays.
 struct ArraysAt {
-  Indices basic;              ///< the same with whole dimensions in the arrays' places; what it chooses is y
-  std::vector<Array> arrays;  ///< of integers
-  Shape dims;                 ///< the dimensions of y where they stand, increasing
-  Shape own;                  ///< the same dimensions of the whole array
-  std::size_t place = 0;      ///< where their common dimensions stand in the result
+  Indices basic;              ///< the same with full slices in place of arrays; it selects y
+  std::vector<Array> arrays;  ///< integers
+  Shape dims;                 ///< the dimensions of y that they index, increasing
+  Shape own;                  ///< the sizes of these dimensions in the whole array
+  std::size_t place = 0;      ///< position of their common dimensions in the result
 };
 bool has_arrays(const Indices& given);
 bool is_mask(const char* function, const Index& i);
-/// Throws ShapeError unless the mask is as long as the dimensions of `shape` from `dim` on.
+/// Throws ShapeError unless the mask's shape equals the dimensions of `shape` starting at `dim`.
 void check_mask(const char* function, const Array& mask, const Shape& shape, std::size_t dim);
-/// Masks become the positions of what is true. Throws ShapeError for a mask that is not as long as its dimensions of `shape`,
-/// TraceError where it has no value.
+/// Replaces masks by the positions of true elements. Throws ShapeError for a mask of wrong shape, TraceError for one without a value.
 ArraysAt arrays_in(const char* function, const Shape& shape, const Indices& given);
 
-/// Has it no values, because a function is traced that makes it?
+/// Whether it has no value because it is being traced.
 bool is_traced(const Array& x);
-/// How many are true. Throws TraceError where that has no value.
+/// The number of true elements. Throws TraceError without a value.
 std::int64_t count_of_true(const char* function, const Array& mask);
-/// The positions in several dimensions, of these sizes, as positions in all of them; outside -1. Throws DTypeError for arrays that
-/// hold no integers, ShapeError where they cannot be broadcast.
+/// Combines positions in several dimensions of these sizes to flat positions; -1 if outside. Throws DTypeError for non-integer arrays,
+/// ShapeError if they cannot be broadcast.
 RowIndex numbers_of(const char* function, const ArraysAt& at, const Shape& sizes, TakeMode mode,
                     bool from_end);
 
-/// The rows of y that the arrays choose: a row for each combination of positions in their dimensions.
+/// The rows of y selected by the arrays: one per element of their broadcast shape.
 class ChosenRows {
  public:
-  /// Throws DTypeError for arrays that hold no integers, ShapeError where they cannot be broadcast, or y has no elements.
+  /// Throws DTypeError for non-integer arrays, ShapeError if they cannot be broadcast, or if y has no elements.
   ChosenRows(const char* function, const Array& y, const ArraysAt& at, TakeMode mode);
-  /// Of what is chosen.
+  /// The shape of the selection.
   Shape shape() const;
   Array get(std::optional<double> fill_value) const;
-  /// y with v, which has that shape, in the chosen rows.
+  /// y with its selected rows changed by v, which has that shape.
   Array updated(Update how, const Array& v) const;
 
  private:
-  Array in_front(const Array& x) const;      // y or like it -> [rows, rest..]
-  Array put_back(const Array& table) const;  // the other way
+  Array in_front(const Array& x) const;      // shape of y -> [rows, rest..]
+  Array put_back(const Array& table) const;  // the inverse
   Array added(const Array& table, const Array& updates, Reducer reducer) const;
   Array extremum(const Array& table, const Array& updates, Reducer reducer) const;
 
   Array y_;
-  Shape order_;         // its dimensions, those of the arrays first
-  Shape batch_, rest_;  // the shape of the index; the other dimensions of y
+  Shape order_;         // y's dimensions, the indexed ones first
+  Shape batch_, rest_;  // shape of the index arrays; y's other dimensions
   std::size_t place_;
   std::int64_t rows_ = 1;
-  Array number_;  // [elements of the batch]; outside -1
-  Array inside_;  // [batch..]; absent: all are
+  Array number_;  // [elements of the batch]; -1 if outside
+  Array inside_;  // [batch..]; absent if all are inside
 };
 
 }  // namespace shardarray

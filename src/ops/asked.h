@@ -1,14 +1,14 @@
-// What a program moves by name: the compiler need not ask whether it may.
+// Data movement that the program asks for by name, so that policy::strict allows it.
 #pragma once
 #include "graph/op.h"
 
 namespace shardarray {
 
-/// The operand of a collective: moving it, and what is only rearranged or reduced of it, is what the program asks for.
-/// Nothing is left of it in the compiled program.
+/// Marks the operand of a collective: moving it, or what is rearranged or reduced from it, counts as requested. Disappears in the compiled
+/// program.
 extern const Op op_asked;
 
-/// `x` as a collective takes it.
+/// `x`, marked.
 Array asked(const Array& x);
 
 }  // namespace shardarray

@@ -1,4 +1,4 @@
-// Arrays of blocks, joined and split, made of concatenate, pad and slice.
+// Joining and splitting arrays of blocks, composed of concatenate, pad and slice.
 #include <fmt/core.h>
 
 #include "base/sizes.h"
@@ -9,7 +9,7 @@
 namespace shardarray {
 
 // ---------------------------------------------------------------- splitting
-// The axis along which vsplit, hsplit or dsplit cut.
+// The axis that vsplit, hsplit or dsplit split.
 static std::int64_t split_axis(const char* function, const Array& x, std::size_t axis) {
   const std::size_t rank = type_of(x, function).shape.size();
   if (axis == 1 && rank == 1) return 0;

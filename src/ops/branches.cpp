@@ -1,4 +1,4 @@
-// cond, switch_ and while_loop: graphs that are called as values say. See graph/branches.h.
+// cond, switch_ and while_loop: graphs whose calls depend on values. See graph/branches.h.
 #include "graph/branches.h"
 
 #include <fmt/core.h>
@@ -35,7 +35,7 @@ Flags either(Flags a, const Flags& b) {
   return a;
 }
 
-// `a` where a row of `flags` is true.
+// `a` in rows where `flags` is true, else `b`.
 Array select_rows(const Array& flags, const Array& a, const Array& b) {
   const auto rank = static_cast<std::int64_t>(a.shape().size());
   return primitive::select(primitive::broadcast(flags, a.shape(), {-rank}), a, b);
@@ -45,7 +45,7 @@ Array select_rows(const Array& flags, const Array& a, const Array& b) {
 Types choose_type(const Call& c) { return result_types(*c.attrs->graphs[0]); }
 Rule choose_rule(const Call& c) { return whole_rule(c, choose_type(c)); }
 
-// Only tangents come out, linear in those that go in.
+// Returns only tangents, linear in those of the operands.
 Arrays choose_jvp(const JvpArgs& v) {
   const Choice c = Choice::of(v.node.attrs());
   const auto values = v.in.subspan(1);
@@ -98,7 +98,7 @@ Arrays choose_transpose(const TransposeArgs& t) {
   return r;
 }
 
-// Rows that choose for themselves: all branches run, and each row takes what it chose.
+// The index differs per row: all branches run, and each row selects its own.
 Batched select_of_all(const BatchArgs& b, const std::vector<Graph>& branches) {
   Arrays result;
   for (std::size_t branch = 0; branch < branches.size(); branch++) {
@@ -138,7 +138,7 @@ Batched choose_batch(const BatchArgs& b) {
 Types repeat_type(const Call& c) { return result_types(*c.attrs->graphs[1]); }
 Rule repeat_rule(const Call& c) { return whole_rule(c, repeat_type(c)); }
 
-// What the body gives for carries of which this is true: grown until it is true of what they become.
+// The least fixed point of flags on carries: `becomes` maps the flags of the body's inputs to those of its results.
 Flags closed_over_carries(const Repetition& r, Flags of_operands,
                           const std::function<Flags(const Flags& of_body)>& becomes) {
   for (bool grew = true; grew;) {
@@ -151,7 +151,7 @@ Flags closed_over_carries(const Repetition& r, Flags of_operands,
   return of_operands;
 }
 
-// Carries and their tangents are carried together: how often is known when it has run.
+// Carries and their tangents are carried together, since the number of iterations is unknown.
 Arrays repeat_jvp(const JvpArgs& v) {
   const Repetition r = Repetition::of(v.node.attrs());
   Flags has;
@@ -165,7 +165,7 @@ Arrays repeat_jvp(const JvpArgs& v) {
   });
   const Flags of_body(has.begin() + static_cast<std::ptrdiff_t>(r.asked), has.end());
   const Graph derived = v.graphs.derive(*r.body, of_body);
-  std::vector<Array> tangent(of_body.size());  // inputs of the derived graph
+  std::vector<Array> tangent(of_body.size());  // the derived graph's tangent inputs
   for (std::size_t k = 0, next = of_body.size(); k < of_body.size(); k++)
     if (of_body[k]) tangent[k] = derived.in[next++];
 
@@ -212,7 +212,7 @@ Arrays repeat_transpose(const TransposeArgs&) {
       "a fixed number of steps, stop_gradient, or forward mode (jvp, jacfwd).");
 }
 
-// Runs until no row goes on; rows that have ended keep what they have.
+// Runs until no row continues; finished rows keep their values.
 Graph masked_body(const Repetition& r, const Graph& condition, const Graph& body) {
   Graph g;
   Arrays asked, given;

@@ -16,10 +16,10 @@ static Types call_type(const Call& c) {
   return types;
 }
 
-// Calls are inlined before anything is placed; until then nothing may be cut.
+// Calls are inlined before placement; until then nothing may be sharded.
 static Rule call_rule(const Call& c) { return whole_rule(c, call_type(c)); }
 
-// A pmap, whose operands come over from other devices.
+// Whether it contains a pmap, whose operands are moved from other devices.
 static bool is_mapped(const Graph& g) {
   for (const Node* n : topological(std::span<const Array>(g.out), [](Node*) { return true; })) {
     const Attrs& a = n->attrs();
@@ -30,7 +30,7 @@ static bool is_mapped(const Graph& g) {
   return false;
 }
 
-// A call of the graph that gives only the tangents: linear in them.
+// Calls a graph that returns only the tangents: linear in them.
 static Arrays call_jvp(const JvpArgs& v) {
   std::vector<bool> has;
   Arrays operands(v.in.begin(), v.in.end());
@@ -52,7 +52,7 @@ static Arrays call_jvp(const JvpArgs& v) {
   return r;
 }
 
-// What a checkpoint computes again waits for the cotangents: it is not what the way forward computed, and stored.
+// A checkpoint's recomputation depends on the cotangents: otherwise it would be merged with the forward computation, and the result stored.
 static Arrays call_transpose(const TransposeArgs& t) {
   Arrays operands, cotangents, come;
   for (std::size_t k = 0; k < t.cotangents.size(); k++) {
@@ -70,7 +70,7 @@ static Arrays call_transpose(const TransposeArgs& t) {
   return r;
 }
 
-// attrs.graphs[0] on the operands; attrs.bits: 1: a checkpoint.
+// Calls attrs.graphs[0] on the operands; attrs.bits: 1 for a checkpoint.
 SHARDARRAY_OP op_call{.name = "call",
                       .form = Form::call,
                       .rule = call_rule,
@@ -92,7 +92,7 @@ Arrays primitive::call(Graph g, std::span<const Array> operands, bool is_checkpo
   return record_all(op_call, operands, std::make_shared<const Attrs>(std::move(a)), {});
 }
 
-// The others may have any shape.
+// The other operands may have any shape.
 static Rule behind_rule(const Call& c) {
   Rule r;
   for (const Type& t : c.in) r.operands.push_back(own_factors(r, t, Role::pass));
@@ -100,7 +100,7 @@ static Rule behind_rule(const Call& c) {
   return r;
 }
 
-// Operand 0, which is not read before the other operands are there.
+// Operand 0, not read before the other operands are computed.
 SHARDARRAY_OP op_behind{.name = "optimization_barrier",
                         .form = Form::scalar,
                         .rule = behind_rule,

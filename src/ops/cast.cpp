@@ -1,4 +1,4 @@
-// astype, bitcast, stop_gradient: the same elements as another type.
+// astype, bitcast, stop_gradient: elements under another type.
 #include <fmt/core.h>
 
 #include "base/count_text.h"
@@ -41,7 +41,7 @@ Array astype_fn::operator()(const Array& x, DType t, Where w) const {
   return primitive::cast(x, t);
 }
 
-// attrs.dtype, of the same width.
+// attrs.dtype: of the same width.
 SHARDARRAY_OP op_bitcast = elementwise(
     {.name = "bitcast",
      .type =
@@ -66,12 +66,12 @@ Array bitcast_fn::operator()(const Array& x, DType t, Where w) const {
   return primitive::bitcast(x, t);
 }
 
-// Identity without derivative.
+// Identity with zero derivative.
 SHARDARRAY_OP op_stop_gradient = elementwise({.name = "stop_gradient",
                                               .jvp = no_tangent,
                                               .scalar = [](ScalarArgs& s) { s.out[0] = s.in[0]; },
                                               .trait = Trait::alias});
-// Operand 0 with the tangent of operand 1, whose value is not needed: compiled it is an alias.
+// Operand 0 with the tangent of operand 1, whose value is not needed: compiles to an alias.
 SHARDARRAY_OP op_slope_of = elementwise({.name = "slope_of",
                                          .type = same_type,
                                          .jvp = [](const JvpArgs& v) { return Arrays{v.tangents[1]}; },

@@ -1,6 +1,6 @@
-// Collectives: ops over the rows of an enclosing map. Batching over their axis turns them into ops on a dimension, which the
-// compiler places and moves like any other: a sum over rows that are devices becomes an all_reduce, a transposition an
-// all_to_all. So vmap, pmap and shard_map agree, and there is one lowering.
+// Collectives: ops over the rows of an enclosing map. Batching over their axis turns them into ops on a dimension, which the compiler
+// places and moves like any other: a sum over rows that are devices becomes an all_reduce, a transposition an all_to_all. So vmap, pmap and
+// shard_map agree, and there is only one lowering.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ Array permute_rows(const Array& x, const Shape& source) {
   return record(op_permute_rows, {x}, std::move(a));
 }
 
-// perm moving dimension `from` to `to`.
+// The permutation that moves dimension `from` to `to`.
 Shape moving(std::size_t rank, std::size_t from, std::size_t to) {
   Shape perm;
   for (std::size_t d = 0; d < rank; d++)
@@ -42,7 +42,7 @@ Array move_dim(const Array& x, std::size_t from, std::size_t to) {
   return from == to ? x : primitive::transpose(x, moving(x.shape().size(), from, to));
 }
 
-// The groups that reshapes alone can make: neighbours, or every n-th row.
+// Groups that reshapes alone can form: consecutive rows, or every n-th row.
 enum class Grouping { neighbours, strided, any };
 Grouping grouping(const Attrs& a) {
   const std::int64_t g = a.hi[0], count = static_cast<std::int64_t>(a.hi.size());
@@ -75,7 +75,7 @@ Array ungrouped(const Array& x, const Attrs& a) {
   return kind == Grouping::any ? permute_rows(rows, inverse(a.lo)) : rows;
 }
 
-// [.., ...] -> [.., n, ...]: a new dimension of n equal parts at `dim`.
+// [.., ...] -> [.., n, ...]: inserts a dimension of n copies at `dim`.
 Array repeated(const Array& x, std::size_t dim, std::int64_t n) {
   Shape shape = x.shape(), dims;
   shape.insert(dim, n);
@@ -87,12 +87,12 @@ Array repeated(const Array& x, std::size_t dim, std::int64_t n) {
 // ---------------------------------------------------------------- batching
 bool binds(const BatchArgs& b) { return b.node.attrs().axes[0] == b.axis; }
 
-// Over another axis: the rows pass through, dimensions count from the last.
+// Another axis is being batched: the rows pass through, since dimensions count from the last.
 Batched pass(const BatchArgs& b) { return mapped({record(*b.node.op, b.in, b.node.attrs())}); }
 
 Array rows_of(const BatchArgs& b) { return asked(with_rows(b, 0)); }
 
-// pmax and pmin have no derivative; the reduction over rows that they become has one, so its operand is marked.
+// pmax and pmin have no derivative, but the row reduction that they become has, so its operand is marked.
 Arrays no_rule(const JvpArgs& v) {
   const std::string& name = v.node.attrs().letters;
   throw Error(fmt::format(
@@ -127,7 +127,7 @@ template <Reducer kind> Batched reduce_batch(const BatchArgs& b) {
   const Array x = asked(kind == Reducer::sum ? b.in[0] : underived(b.in[0], b));
   const Reducer r = x.dtype() != DType::bool_ ? kind : kind == Reducer::max ? Reducer::any : Reducer::all;
   if (!a.hi.empty()) return on_rows(reduce_groups(r, b.mapped[0] ? x : add_leading(x, b.axis->size), a), b);
-  if (b.mapped[0]) return {{primitive::reduce(r, x, {0})}, {false}};  // otherwise equal rows:
+  if (b.mapped[0]) return {{primitive::reduce(r, x, {0})}, {false}};  // unmapped: all rows are equal
   return {{r == Reducer::sum ? primitive::mul(x, primitive::like_whole(x, b.axis->size)) : x}, {false}};
 }
 
@@ -135,7 +135,7 @@ Batched all_gather_batch(const BatchArgs& b) {
   if (!binds(b)) return pass(b);
   const Attrs& a = b.node.attrs();
   const Array x = rows_of(b);
-  const std::size_t rank = x.shape().size();  // that of the result without rows
+  const std::size_t rank = x.shape().size();  // rank of the result without rows
   const std::size_t dim = from_first(a.dims[0], rank);
   if (a.hi.empty()) return {{move_dim(x, 0, dim)}, {false}};
   const Array groups = move_dim(grouped(x, a), 1, dim + 1);  // [groups, .., size, ..]
@@ -151,7 +151,7 @@ Batched reduce_scatter_batch(const BatchArgs& b) {
   return on_rows(ungrouped(move_dim(primitive::reduce(Reducer::sum, grouped(x, a), {1}), dim + 1, 1), a), b);
 }
 
-// [rows, .., parts at split, ..] -> [parts, .., rows at concat, ..], behind `lead` dimensions.
+// [rows, .., parts at split, ..] -> [parts, .., rows at concat, ..], after `lead` dimensions.
 Array swap_rows(const Array& x, std::size_t lead, std::size_t split, std::size_t concat) {
   const std::size_t rank = x.shape().size();
   Shape rest, perm;
@@ -174,7 +174,7 @@ Batched all_to_all_batch(const BatchArgs& b) {
   return on_rows(ungrouped(swap_rows(grouped(x, a), 1, split, concat), a), b);
 }
 
-// Over several axes the innermost is bound first; its rows wait as a dimension for the outer ones.
+// With several axes the innermost is bound first; its rows stay a dimension until the outer ones are bound.
 Batched ppermute_batch(const BatchArgs& b) {
   const Attrs& given = b.node.attrs();
   if (given.axes.back() != b.axis) return pass(b);
@@ -218,7 +218,7 @@ Batched axis_index_batch(const BatchArgs& b) {
 }
 
 // ---------------------------------------------------------------- types
-// Without a map that binds the axis nothing may be cut; it is gone before anything is placed.
+// Unbound, nothing may be sharded; collectives disappear before placement.
 Rule collective_rule(const Call& c) {
   Rule r;
   for (const auto& [types, terms] : {std::pair{c.in, &r.operands}, std::pair{c.out, &r.results}})
@@ -254,7 +254,7 @@ Arrays transposed(const Op& op, const TransposeArgs& t, Shape dims) {
   return {record(op, {t.cotangents[0]}, std::move(a))};
 }
 
-// The cotangents of all rows meet in the source's.
+// The cotangents of all rows are summed at the source.
 Arrays pbroadcast_transpose(const TransposeArgs& t) {
   Attrs axis;
   axis.axes = t.node.attrs().axes;
@@ -275,8 +275,7 @@ SHARDARRAY_OP op_asked =
                  .trait = Trait::asked});
 Array asked(const Array& x) { return record(op_asked, {x}); }
 
-// attrs.axes: the axes of maps whose rows are summed; lo, hi: the positions of the groups in a list, and their sizes. So all
-// that follow.
+// attrs.axes: the map axes to sum over; lo, hi: the positions of all groups concatenated, and the group sizes. Likewise below.
 SHARDARRAY_OP op_psum{.name = "psum",
                       .form = Form::collective,
                       .rule = collective_rule,
@@ -307,7 +306,7 @@ SHARDARRAY_OP op_all_gather{
     .transpose = [](const TransposeArgs& t) { return transposed(op_reduce_scatter, t, t.node.attrs().dims); },
     .batch = all_gather_batch};
 
-// attrs.dims[0]: the operand's dimension that goes.
+// attrs.dims[0]: the operand's dimension that is scattered.
 SHARDARRAY_OP op_reduce_scatter{
     .name = "psum_scatter",
     .form = Form::collective,
@@ -318,7 +317,7 @@ SHARDARRAY_OP op_reduce_scatter{
     .batch = reduce_scatter_batch,
     .on_parts = complex_ops::each_part<op_reduce_scatter>};
 
-// dims[0]: the operand's dimension that goes, dims[1]: the new one of the result.
+// dims[0]: the operand's dimension that is split, dims[1]: the result's new dimension.
 SHARDARRAY_OP op_all_to_all{.name = "all_to_all",
                             .form = Form::collective,
                             .rule = collective_rule,
@@ -331,7 +330,7 @@ SHARDARRAY_OP op_all_to_all{.name = "all_to_all",
                                 },
                             .batch = all_to_all_batch};
 
-// row attrs.lo[k] goes to attrs.hi[k]; dims: those of axes that are bound already.
+// Row attrs.lo[k] is sent to attrs.hi[k]; dims: the dimensions of axes already bound.
 SHARDARRAY_OP op_ppermute{.name = "ppermute",
                           .form = Form::collective,
                           .rule = collective_rule,
@@ -362,21 +361,21 @@ SHARDARRAY_OP op_axis_index{.name = "axis_index",
                                 },
                             .batch = axis_index_batch};
 
-// ---------------------------------------------------------------- place
+// ---------------------------------------------------------------- placement
 static Array in_region(const Array& x, const std::vector<std::shared_ptr<const Axis>>& axes,
                        const Shape& dims) {
   Attrs a;
   a.sharding = std::make_shared<const Sharding>(region_sharding(axes, dims, x.shape().size()));
-  a.bits = axes.back()->region->mesh ? 0 : 1;  // of pmap: what lies on other devices comes over
+  a.bits = axes.back()->region->mesh ? 0 : 1;  // pmap moves operands from other devices
   if (axes.back()->region->partial ||
-      axes.back()->region->inside > 1)  // what the maps inside do with the others is theirs
+      axes.back()->region->inside > 1)  // other dimensions belong to the inner maps
     for (std::size_t d = 0; d < x.shape().size(); d++)
       if (std::find(dims.begin(), dims.end(), from_last(d, x.shape().size())) == dims.end())
         a.hi.push_back(from_last(d, x.shape().size()));
   return record(op_constraint, {x}, std::move(a));
 }
 
-// Waits for the device axes outside of its own; after the outermost it is a constraint.
+// Waits until the enclosing device axes are bound; after the outermost it becomes a constraint.
 static Batched place_batch(const BatchArgs& b) {
   const std::shared_ptr<const Axis> next = b.node.attrs().axes.back()->outer;
   Attrs a = b.node.attrs();
@@ -392,7 +391,7 @@ static Batched place_batch(const BatchArgs& b) {
   return {{x}, {b.mapped[0]}};
 }
 
-// dimension attrs.dims[k] lies on device axis attrs.axes[k], innermost first; 0: none does.
+// Dimension attrs.dims[k] is laid out over device axis attrs.axes[k], innermost first; 0: none is.
 SHARDARRAY_OP op_place{
     .name = "place",
     .form = Form::collective,

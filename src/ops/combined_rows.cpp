@@ -5,8 +5,8 @@
 
 namespace shardarray {
 
-// A line with JAX's derivative of the extrema `best` in memory for the rows alone: those that are equal to theirs share it; NaN
-// where none is.
+// A function with JAX's derivative of the extrema `best`, without storing rows x numbers: rows equal to their extremum share it; NaN where
+// none is.
 static Array shared_slope(const Array& best, const Array& rows, const Array& number) {
   const std::int64_t count = best.shape()[0];
   const auto of_number = [&](const Array& y) { return primitive::take(y, number, 0, 1); };
@@ -20,7 +20,7 @@ static Array shared_slope(const Array& best, const Array& rows, const Array& num
                         primitive::div(hit, hits), primitive::like(hit, 0));
   return primitive::scatter(number, primitive::mul(rows, share), 0, 1, count);
 }
-// The product of every row that has the number, and of 1 in the place of others.
+// For every row number the product of its rows, with 1 in place of the others.
 static Array compared_product(const Array& rows, const Array& number, std::int64_t count) {
   Shape all = rows.shape();
   all.insert(0, count);

@@ -1,12 +1,12 @@
-// Rows that are combined by their number, with derivatives.
+// Segment reductions of rows by number, differentiable.
 #pragma once
 #include "ops/record.h"
 
 namespace shardarray {
 
-/// The rows [n, ..] whose `number` [n] is k, combined in row k of [count, ..]; the identity where there is none. Rows of other
-/// numbers belong to none. Equal extrema share the derivative; that of a product compares every row with every number, and stores
-/// the rows once for each.
+/// Combines the rows [n, ..] whose `number` [n] is k into row k of [count, ..]; the identity if there are none. Out-of-range numbers are
+/// ignored. Equal extrema share the derivative; the product's derivative compares every row with every number and stores the rows once per
+/// number.
 Array combined_rows(Reducer r, const Array& number, const Array& rows, std::int64_t count);
 
 }  // namespace shardarray

@@ -1,5 +1,5 @@
-// real, imag, complex: the three ops by which complex arrays come apart and together, and arithmetic on the parts. Derivatives are
-// JAX's: maps between complex numbers are transposed without a conjugate, so that the gradient of a real loss is dL/dx - i dL/dy.
+// real, imag, complex: the three ops that split and join complex arrays, and arithmetic on the parts. Derivatives follow JAX: complex maps
+// are transposed without conjugation, so that the gradient of a real loss is dL/dx - i dL/dy.
 #include "ops/complex.h"
 
 #include <fmt/core.h>
@@ -26,7 +26,7 @@ static Array zeros_like_part(const Array& x) {
 }
 static Array part_or_zeros(const Array& t, const Array& x) { return t.has_value() ? t : zeros_like_part(x); }
 
-// Inside of a kernel a complex value is two, and these only name them.
+// Inside a kernel a complex value is two values; these ops only name them.
 SHARDARRAY_OP op_real{.name = "real",
                       .form = Form::parts,
                       .rule = pointwise_rule,
@@ -67,7 +67,7 @@ SHARDARRAY_OP op_complex{.name = "complex",
                              },
                          .trait = Trait::pair};
 
-// The operand k of a node; absent once it was computed.
+// Operand k of a node; absent once the node is evaluated.
 static Array operand_of(const Node& n, std::size_t k) {
   const std::lock_guard lock(graph_mutex());
   return n.evaluated() || n.in().size() <= k ? Array() : n.in()[k];
@@ -80,12 +80,12 @@ Array primitive::number_in(const Array& z) {
   return x.has_value() && is_literal(*x.node()) ? x : Array();
 }
 static bool is_real_number(const Array& z) { return primitive::number_in(z).has_value(); }
-// A part that is known where z was recorded, as weak as z: beside a strong part a number stands that is weak by itself.
+// A part that is known from how z was recorded, as weak as z; a literal part next to a strong one may itself be weak.
 static Array known_part(const Array& z, int part) {
   const Type& type = type_of(z);
   if (z.node()->op->trait == Trait::pair) {
     const Array recorded =
-        operand_of(*z.node(), static_cast<std::size_t>(part));  // absent once z is computed
+        operand_of(*z.node(), static_cast<std::size_t>(part));  // absent once z is evaluated
     return recorded.has_value() ? primitive::cast(recorded, part_type(type.dtype), type.weak) : Array();
   }
   const Array number = primitive::number_in(z);
@@ -131,8 +131,8 @@ Complex times(const Complex& a, double by) {
   const Array number = primitive::like(a.re, by);
   return {primitive::mul(a.re, number), primitive::mul(a.im, number)};
 }
-// Turned by -i on both sides where the imaginary part of b is the larger one: one quotient for both cases, of which no half can
-// be NaN in a derivative.
+// If the imaginary part of b is larger, both operands are multiplied by -i: a single quotient covers both cases, so that derivatives cannot
+// get NaN from an unselected branch.
 Complex operator/(const Complex& a, const Complex& b) {
   const Array upright =
       primitive::binary(op_ge, primitive::unary(op_abs, b.re), primitive::unary(op_abs, b.im));
@@ -140,7 +140,7 @@ Complex operator/(const Complex& a, const Complex& b) {
                 y = chosen(upright, b, {b.im, primitive::neg(b.re)});
   const Array is_zero = primitive::binary(op_eq, y.re, primitive::like(y.re, 0)),
               is_bounded = primitive::unary(op_is_finite, y.re);
-  // of 0 and beside infinities the smaller part says nothing
+  // for zero and infinite divisors the smaller part is ignored
   const Array ratio =
       primitive::select(both(is_bounded, primitive::unary(op_not, is_zero)),
                         primitive::div(y.im, primitive::select(is_zero, primitive::like(y.re, 1), y.re)),
@@ -196,7 +196,7 @@ Array complex_ops::is_finite(const Complex& z) {
 Arrays complex_ops::fma(std::span<const Array> in, const Attrs&) {
   return {(Complex(in[0]) * Complex(in[1]) + Complex(in[2])).joined()};
 }
-// To a real dtype the imaginary part is dropped; to bool it counts.
+// A real result drops the imaginary part; bool tests both.
 Arrays complex_ops::cast(std::span<const Array> in, const Attrs& attrs) {
   const Complex z(in[0]);
   const bool weak = !attrs.lo.empty();

@@ -1,4 +1,4 @@
-// Complex numbers by real arithmetic on their parts: what ops are of complex operands (Op::on_parts).
+// Complex arithmetic in terms of real parts: implementations for Op::on_parts.
 #pragma once
 #include "ops/record.h"
 
@@ -8,19 +8,19 @@ extern const Op op_real, op_imag, op_complex;
 
 namespace primitive {
 
-/// The parts of a complex array; of a real one itself and zeros.
+/// The parts of a complex array; for a real one, itself and zeros.
 Array real(const Array& z);
 Array imag(const Array& z);
-/// The complex array with these parts, of float32 or float64.
+/// The complex array with these float32 or float64 parts.
 Array pair(const Array& re, const Array& im);
-/// The conjugate numbers; of a real array itself.
+/// The complex conjugate; a real array is returned as it is.
 Array conj(const Array& z);
-/// A complex or real array, times real numbers of its shape and of the dtype of its parts.
+/// A complex or real array times real numbers of the same shape, in the dtype of its parts.
 Array mul_real(const Array& z, const Array& by);
 
 }  // namespace primitive
 
-/// A complex array in its parts.
+/// A complex array as its two parts.
 struct Complex {
   Array re, im;
   Complex(Array real_part, Array imag_part) : re(std::move(real_part)), im(std::move(imag_part)) {}
@@ -31,7 +31,7 @@ Complex operator+(const Complex& a, const Complex& b);
 Complex operator-(const Complex& a, const Complex& b);
 Complex operator-(const Complex& a);
 Complex operator*(const Complex& a, const Complex& b);
-/// By the larger part of b first (Smith, "Algorithm 116: Complex division"), so that no square overflows.
+/// Divides by the larger part of b first (Smith, "Algorithm 116: Complex division"), so that no square overflows.
 Complex operator/(const Complex& a, const Complex& b);
 /// a where the condition is true, else b.
 Complex chosen(const Array& condition, const Complex& a, const Complex& b);
@@ -41,7 +41,7 @@ namespace complex_ops {
 
 using OnParts = Arrays (*)(std::span<const Array> in, const Attrs& attrs);
 
-/// The op on all real parts, and on all imaginary ones; real operands take part in both. Of what is linear over the reals.
+/// Applies the op to all real parts, and to all imaginary parts; real operands take part in both. For ops linear over the reals.
 template <const Op& op> Arrays each_part(std::span<const Array> in, const Attrs& attrs) {
   Arrays re, im;
   for (const Array& x : in) {
@@ -51,14 +51,14 @@ template <const Op& op> Arrays each_part(std::span<const Array> in, const Attrs&
   }
   return {primitive::pair(record(op, re, attrs), record(op, im, attrs))};
 }
-/// Of what is linear in each of its two operands: by the four products of their parts.
+/// For bilinear ops: the four products of the parts.
 template <const Op& op> Arrays of_products(std::span<const Array> in, const Attrs& attrs) {
   const auto product = [&](const Array& a, const Array& b) { return record(op, {a, b}, attrs); };
   const Complex a(in[0]), b(in[1]);
   return {primitive::pair(primitive::sub(product(a.re, b.re), product(a.im, b.im)),
                           primitive::add(product(a.re, b.im), product(a.im, b.re)))};
 }
-/// f of complex operands.
+/// Wraps an f on complex operands.
 template <Complex (*f)(const Complex&)> Arrays of_one(std::span<const Array> in, const Attrs&) {
   return {f(Complex(in[0])).joined()};
 }
@@ -66,7 +66,7 @@ template <Complex (*f)(const Complex&, const Complex&)>
 Arrays of_two(std::span<const Array> in, const Attrs&) {
   return {f(Complex(in[0]), Complex(in[1])).joined()};
 }
-/// With a real or bool result.
+/// The same with a real or bool result.
 template <Array (*f)(const Complex&)> Arrays real_of_one(std::span<const Array> in, const Attrs&) {
   return {f(Complex(in[0]))};
 }
@@ -75,17 +75,17 @@ Arrays real_of_two(std::span<const Array> in, const Attrs&) {
   return {f(Complex(in[0]), Complex(in[1]))};
 }
 
-/// A number that is real scales, or divides, both parts.
+/// A real operand scales, or divides, both parts.
 Arrays mul(std::span<const Array> in, const Attrs& attrs);
 Arrays div(std::span<const Array> in, const Attrs& attrs);
-/// Constant, as JAX has it.
+/// Zero derivative, as in JAX.
 Complex sign(const Complex& z);
 Complex square(const Complex& z);
-/// |z| without overflow; its derivative is 0 at 0, as JAX's.
+/// |z| without overflow; its derivative at 0 is 0, as in JAX.
 Array abs(const Complex& z);
 Array eq(const Complex& a, const Complex& b);
 Array ne(const Complex& a, const Complex& b);
-/// By the real parts, where these are equal by the imaginary ones: numpy's order.
+/// Lexicographic by real, then imaginary part: numpy's order.
 Array lt(const Complex& a, const Complex& b);
 Array le(const Complex& a, const Complex& b);
 Array gt(const Complex& a, const Complex& b);
@@ -96,7 +96,7 @@ Array is_finite(const Complex& z);
 Arrays fma(std::span<const Array> in, const Attrs& attrs);
 Arrays cast(std::span<const Array> in, const Attrs& attrs);
 
-/// Functions whose derivatives are known; sech_squared = 1 / cosh^2 is that of tanh, logistic_slope that of logistic.
+/// Functions with known derivatives; sech_squared = 1 / cosh^2 is the derivative of tanh, logistic_slope that of logistic.
 enum class Known : std::uint8_t {
   exp,
   expm1,
@@ -119,7 +119,7 @@ enum class Known : std::uint8_t {
   pow,
   atan2
 };
-/// value(z) with the derivative of f; value itself needs none.
+/// value(z) with the derivative of f; value itself is not differentiated.
 Complex with_slope(Known f, const Complex& z, Complex (*value)(const Complex&));
 Complex with_slope(Known f, const Complex& a, const Complex& b,
                    Complex (*value)(const Complex&, const Complex&));

@@ -1,4 +1,4 @@
-// Sums, products, running sums, matrix products, scatter and sort of complex arrays, by those of their parts.
+// Sums, products, running sums, matrix products, scatter and sort of complex arrays, in terms of their parts.
 #include <fmt/core.h>
 
 #include <limits>
@@ -18,7 +18,7 @@ namespace {
                                current_function(function), to_string(type_of(z)), rule));
 }
 
-// Two halves at a time, the odd one out behind them.
+// Multiplies the two halves repeatedly; an odd element is appended.
 Array product_along(Array z, std::size_t dim) {
   Shape without = z.shape();
   without.erase(dim);
@@ -33,7 +33,7 @@ Array product_along(Array z, std::size_t dim) {
   return primitive::reshape(z, without);
 }
 
-// By the real parts, then by the imaginary parts of those that have the extremal one; NaN is one.
+// Reduces the real parts, then the imaginary parts of elements with the extremal real part; NaN is extremal.
 Array extremum(Reducer r, const Complex& z, const Attrs& a) {
   const auto reduced = [&](const Array& x) { return record(op_reduce, {x}, a); };
   const Shape& shape = z.re.shape();
@@ -53,7 +53,7 @@ Arrays reduce(std::span<const Array> in, const Attrs& attrs) {
     case Reducer::prod: {
       Array z = in[0];
       Shape dims = attrs.dims;
-      std::sort(dims.begin(), dims.end());  // the first goes first: the others count from the end
+      std::sort(dims.begin(), dims.end());  // leading dimension first: the others count from the end
       for (const std::int64_t d : dims) z = product_along(z, from_first(d, z.shape().size()));
       return {z};
     }
@@ -63,7 +63,7 @@ Arrays reduce(std::span<const Array> in, const Attrs& attrs) {
   }
 }
 
-// A product: what is 1, 2, 4, .. elements before is multiplied in.
+// Products by doubling: multiplies in what is 1, 2, 4, ... elements before.
 Arrays scan(std::span<const Array> in, const Attrs& attrs) {
   if (attrs.reducer == Reducer::sum) return each_part<op_scan>(in, attrs);
   if (attrs.reducer != Reducer::prod)
@@ -87,7 +87,7 @@ Arrays scatter(std::span<const Array> in, const Attrs& attrs) {
   return each_part<op_scatter>(in, attrs);
 }
 
-// Stable sorts by the imaginary parts, then by the real ones. Complex numbers that go along do so in their parts.
+// Stable sorts by the imaginary, then by the real parts. Complex payloads are sorted as parts.
 Arrays sort(std::span<const Array> in, const Attrs& attrs) {
   Arrays parts;
   std::vector<bool> is_pair;

@@ -1,5 +1,5 @@
-// Elementary functions of complex numbers, by real ones of their parts. What derivatives they have, complex_slopes.cpp says: values
-// need not be fit for that.
+// Elementary complex functions in terms of real ones of the parts. Derivatives are in complex_slopes.cpp; these values need not be
+// differentiable.
 // Sources: Kahan, "Branch cuts for complex elementary functions" (1987); DLMF 4.21, 4.35.
 #include <cmath>
 #include <limits>
@@ -23,7 +23,7 @@ Array is_zero(const Array& x) { return primitive::binary(op_eq, x, primitive::li
 Array is_above(const Array& x, double limit) {
   return primitive::binary(op_gt, x, primitive::like(x, limit));
 }
-// -0 is negative, too.
+// Includes -0.
 Array word_of(const Array& x) {
   return primitive::bitcast(x, x.dtype() == DType::float64 ? DType::int64 : DType::int32);
 }
@@ -31,7 +31,7 @@ Array is_negative(const Array& x) {
   const Array word = word_of(x);
   return primitive::binary(op_lt, word, primitive::like(word, 0));
 }
-/// A size, which is not negative, with the sign of x.
+/// A non-negative magnitude with the sign of x.
 Array signed_as(const Array& size, const Array& x) {
   const Array word = word_of(x),
               highest = primitive::like_whole(word, is_double(x) ? std::numeric_limits<std::int64_t>::min()
@@ -39,7 +39,7 @@ Array signed_as(const Array& size, const Array& x) {
   return primitive::bitcast(primitive::binary(op_or, word_of(size), primitive::binary(op_and, word, highest)),
                             x.dtype());
 }
-// The sign of a zero says on which side of a cut z lies.
+// The sign of a zero determines the side of a branch cut.
 Complex plus_one(const Complex& z) { return {primitive::add(z.re, one(z.re)), z.im}; }
 Complex one_minus(const Complex& z) { return {primitive::sub(one(z.re), z.re), primitive::neg(z.im)}; }
 Complex times_i(const Complex& z) { return {primitive::neg(z.im), z.re}; }
@@ -50,7 +50,7 @@ Array is_infinite(const Array& x) {
   return primitive::binary(op_eq, of(op_abs, x), primitive::like(x, infinity));
 }
 
-/// A quarter of what has a part so large that its size would be infinite; else itself.
+/// z, or a quarter of it if a part is so large that |z| would overflow.
 class Tamed {
  public:
   explicit Tamed(const Complex& of)
@@ -73,10 +73,10 @@ class Tamed {
   const Complex z;
 };
 
-// An exponential that is too large before it meets a sine or a cosine, by its last factor, which is as large as a number may be.
+// Avoids overflow of an exponential before it is multiplied by a sine or cosine: the excess is in `last`, the final factor.
 struct Shifted {
   Array x, last;
-  /// Where `of` is above a limit; of what needs no e^-x beside e^x the shift leaves at least 20.
+  /// Shifts where `of` exceeds a limit. For functions that also contain e^-x the shift leaves at least 20, where that is negligible.
   Shifted(const Array& of, const Array& is_large, double shift, double factor)
       : x(primitive::sub(of,
                          primitive::select(is_large, primitive::like(of, shift), primitive::like(of, 0)))),
@@ -87,7 +87,7 @@ Shifted shifted(const Array& x, bool leaves_rest) {
   return {x, is_above(x, limit), limit - rest, std::exp(limit - rest)};
 }
 
-// size (cos y + i sin y) last: real numbers stay so where size is infinite.
+// size (cos y + i sin y) last; y = 0 gives a zero imaginary part even if size is infinite.
 Complex turned(const Array& size, const Array& y, const Array& last) {
   const Array im = primitive::mul(primitive::mul(size, of(op_sin, y)), last);
   const Array stays =
@@ -112,7 +112,7 @@ Complex expm1_value(const Complex& z) {
   return {primitive::sub(re, scaled(squared(half), 2)),
           turned(primitive::add(grown, one(grown)), z.im, s.last).im};
 }
-// Near 1 what the size has lost by its rounding decides: |z|^2 - size^2.
+// Near 1 the rounding error of the magnitude dominates: |z|^2 - size^2.
 Complex log_value(const Complex& z) {
   const Tamed small(z);
   const auto& [x, y] = small.z;
@@ -124,7 +124,7 @@ Complex log_value(const Complex& z) {
       primitive::select(far, small.where_large(size, 2 * std::numbers::ln2, 0), scaled(lost, 0.5));
   return {primitive::add(of(op_log, size), rest), angle(z.im, z.re)};
 }
-// Near 0 from |1 + z|^2 - 1 = x (2 + x) + y^2.
+// Near 0 via |1 + z|^2 - 1 = x (2 + x) + y^2.
 Complex log1p_value(const Complex& z) {
   const Tamed small(plus_one(z));
   const Array far = either(is_above(of(op_abs, z.re), 0.5), is_above(of(op_abs, z.im), 0.5));
@@ -135,7 +135,7 @@ Complex log1p_value(const Complex& z) {
   return {primitive::select(far, distant, close), angle(z.im, primitive::add(z.re, one(z.re)))};
 }
 
-// t = sqrt((|x| + |z|) / 2) is the larger part; y / (2 t) the other one. Of sizes and parts that are finite.
+// t = sqrt((|x| + |z|) / 2) is the larger part; y / (2 t) the other one. For finite parts and magnitudes.
 Complex root(const Complex& z) {
   const Array sum = primitive::add(scaled(of(op_abs, z.re), 0.5), scaled(size_of(z), 0.5));
   const Array larger = of(op_sqrt, sum), origin = is_zero(larger);
@@ -145,7 +145,7 @@ Complex root(const Complex& z) {
                 {primitive::select(below, primitive::neg(other), other),
                  primitive::select(below, primitive::neg(larger), larger)});
 }
-// Both parts are infinite where y is.
+// An infinite y makes both parts infinite.
 Complex sqrt_value(const Complex& z) {
   const Tamed small(z);
   const Complex r = root(small.z);
@@ -154,8 +154,8 @@ Complex sqrt_value(const Complex& z) {
           primitive::select(endless, z.im, primitive::mul(r.im, back))};
 }
 
-// sin x cosh y + i cos x sinh y, and cos x cosh y - i sin x sinh y; sin x = 0 stays beside what is infinite. Of m = e^|y| - 1 and
-// r = 1 - e^-|y|: sinh |y| = (m + r) / 2, cosh y = 1 + (m - r) / 2.
+// sin x cosh y + i cos x sinh y, and cos x cosh y - i sin x sinh y; sin x = 0 stays 0 next to infinities. With m = e^|y| - 1 and r = 1 -
+// e^-|y|: sinh |y| = (m + r) / 2, cosh y = 1 + (m - r) / 2.
 struct Waves {
   Array sin, cos, sinh, cosh;
   explicit Waves(const Complex& z) : Waves(z, shifted(of(op_abs, z.im), true)) {}
@@ -166,7 +166,7 @@ struct Waves {
  private:
   Waves(const Complex& z, const Shifted& s) : Waves(z, s.last, of(op_expm1, s.x)) {}
   Waves(const Complex& z, const Array& last, const Array& m)
-      : Waves(z, last, m,  // an infinite m has no quotient; of large ones it does not count
+      : Waves(z, last, m,  // m is clamped because inf / inf is NaN; r = 1 for large m
               primitive::div(primitive::binary(op_min, m, primitive::like(m, 0x1p60)),
                              primitive::add(m, one(m)))) {}
   Waves(const Complex& z, const Array& last, const Array& m, const Array& r)
@@ -183,8 +183,8 @@ Complex cos_value(const Complex& z) {
   const Waves w(z);
   return {primitive::mul(w.cos, w.cosh), primitive::neg(w.of_sin(w.sinh))};
 }
-// (tanh x + i tan y) / (1 + i tanh x tan y), the denominator made real; 1 - tanh^2 as 1 / cosh^2 has no cancellation. Where that is 0
-// the angle says nothing.
+// (tanh x + i tan y) / (1 + i tanh x tan y) with a real denominator; 1 - tanh^2 as 1 / cosh^2 avoids cancellation. Where that underflows,
+// the result does not depend on the angle.
 Complex tanh_value(const Complex& z) {
   const Array slope = of(op_tan, z.im), level = of(op_tanh, z.re);
   const Array steep = primitive::add(one(slope), squared(slope));
@@ -207,8 +207,8 @@ Complex sech_squared_value(const Complex& z) {
 }
 
 // ---------------------------------------------------------------- inverse functions
-/// What these are made of: sqrt(1 - z), of acosh sqrt(z - 1), and sqrt(1 + z). Where z is large 1 says nothing, and the angle is
-/// that of z or of iz.
+/// Common subexpressions: sqrt(1 - z), for acosh sqrt(z - 1), and sqrt(1 + z). For large z the 1 is negligible, and the angle is that of z
+/// or iz.
 class Roots {
  public:
   Roots(const Complex& given, bool is_turned)
@@ -223,7 +223,7 @@ class Roots {
                                          small.where_large(x, 2 * std::numbers::ln2, 0));
     return primitive::add(of(op_asinh, primitive::select(endless, zero, x)), signed_as(more, side));
   }
-  /// by * angle(y, x); of a large z that of the other two.
+  /// by * angle(y, x); for large z the angle of the other two.
   Array angle_of(const Array& y, const Array& x, double by, const Array& large_y,
                  const Array& large_x) const {
     const Array a = angle(small.or_large(y, large_y), small.or_large(x, large_x));
@@ -255,8 +255,8 @@ Complex acosh_value(const Complex& z) {
       primitive::add(primitive::mul(r.below.re, r.above.re), primitive::mul(r.below.im, r.above.im));
   return {r.grown(size, one(size)), r.angle_of(r.below.im, r.above.re, 2, z.im, z.re)};
 }
-// log(|1 + z|^2 / |1 - z|^2) / 4 of |x|, whose sign it has, and half the angle between both. The parts of z are kept from infinity
-// where they stand above or beside one.
+// log(|1 + z|^2 / |1 - z|^2) / 4 of |x|, with the sign of x, and half the difference of the angles. Parts are clamped below infinity to
+// avoid inf / inf.
 Complex atanh_value(const Complex& z) {
   const double most = is_double(z.re) ? 0x1p1020 : 0x1p124;
   const auto at_most = [&](const Array& x) { return primitive::binary(op_min, x, primitive::like(x, most)); };
@@ -267,7 +267,7 @@ Complex atanh_value(const Complex& z) {
           scaled(angle(scaled(y, 2), primitive::sub(primitive::mul(left, right), high)), 0.5)};
 }
 
-// By w = exp(-|x| +- iy), which is at most 1: 1 / (1 + w) on the right, w / (1 + w) on the left; the derivative is w / (1 + w)^2.
+// With w = exp(-|x| +- iy), |w| <= 1: 1 / (1 + w) on the right, w / (1 + w) on the left; the derivative is w / (1 + w)^2.
 struct Logistic {
   Array right;
   Complex power, share;
@@ -292,7 +292,7 @@ Complex logistic_slope_value(const Complex& z) {
   return l.power * l.share * l.share;
 }
 
-// Both are scaled by a power of 2 where a square would be infinite, or say nothing.
+// Both are scaled by a power of 2 if a square would overflow or underflow.
 Complex atan2_value(const Complex& given_y, const Complex& given_x) {
   const auto largest = [](const Complex& z) {
     return primitive::binary(op_max, of(op_abs, z.re), of(op_abs, z.im));
@@ -348,7 +348,7 @@ Complex sign(const Complex& given) {
   const Array size = size_of(small.z), by = primitive::select(is_zero(size), one(size), size);
   return {primitive::div(small.z.re, by), primitive::div(small.z.im, by)};
 }
-// (|x| - |y|) (|x| + |y|), whose summands have one sign: no difference of infinities.
+// (|x| - |y|) (|x| + |y|), expanded into summands of one sign: avoids inf - inf.
 Complex square(const Complex& z) {
   return with_slope(Known::square, z, [](const Complex& given) {
     const Array x = of(op_abs, given.re), y = of(op_abs, given.im), apart = primitive::sub(x, y);
@@ -357,7 +357,7 @@ Complex square(const Complex& z) {
   });
 }
 
-// 0 to the power 0 is 1, to any other one 0.
+// 0 to the power 0 is 1, to any other power 0.
 Complex pow(const Complex& base, const Complex& exponent) {
   return with_slope(Known::pow, base, exponent, [](const Complex& a, const Complex& b) {
     const Array zero = primitive::like(a.re, 0);

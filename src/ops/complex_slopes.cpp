@@ -1,5 +1,5 @@
-// Derivatives of functions of complex numbers, as functions of z themselves: they are finite wherever they are numbers, whatever the
-// values are made of, and have derivatives again.
+// Derivatives of complex functions as functions of z: finite wherever the derivative is, however the values are computed, and themselves
+// differentiable.
 #include <numbers>
 
 #include "ops/complex.h"
@@ -19,7 +19,7 @@ Complex number(const Complex& like, double v) {
 Complex over(const Complex& z) { return number(z, 1) / z; }
 Complex one_less(const Complex& z) { return {primitive::sub(z.re, primitive::like(z.re, 1)), z.im}; }
 Complex one_plus(const Complex& z) { return {primitive::add(z.re, primitive::like(z.re, 1)), z.im}; }
-/// One after the other: the product of the roots or factors may be no number where its parts are infinite.
+/// Divides one after the other: the product of the factors may be NaN where its parts are infinite.
 Complex over_both(const Complex& a, const Complex& b) { return over(a) / b; }
 
 Complex slope_of(Known f, const Complex& z) {
@@ -43,7 +43,7 @@ Complex slope_of(Known f, const Complex& z) {
     case Known::logistic: return logistic_slope(z);
     case Known::logistic_slope: return logistic_slope(z) * (logistic(-z) - logistic(z));
     case Known::pow:
-    case Known::atan2: break;  // of two operands
+    case Known::atan2: break;  // binary
   }
   return z;
 }
@@ -52,19 +52,19 @@ Array is_zero(const Complex& z) {
   const auto zero = [](const Array& x) { return primitive::binary(op_eq, x, primitive::like(x, 0)); };
   return primitive::binary(op_and, zero(z.re), zero(z.im));
 }
-/// By operand k.
+/// With respect to operand k.
 Complex slope_of(Known f, const Complex& a, const Complex& b, std::size_t k) {
-  if (f == Known::pow)  // log(1) of 0, as of real bases; of the power 0 a slope that is 0
+  if (f == Known::pow)  // log(1) at 0, as for real bases; for exponent 0 the derivative is 0
     return k == 0 ? b * pow(one_where(is_zero(b), a), one_less(b))
                   : log(one_where(is_zero(a), a)) * pow(a, b);
-  // x / (x^2 + y^2) and -y / (x^2 + y^2), y = a, by the factors x + iy and x - iy
+  // x / (x^2 + y^2) and -y / (x^2 + y^2) with y = a, by the factors x + iy and x - iy
   const Complex turned(primitive::neg(a.im), a.re);
   return (k == 0 ? b : -a) / (b + turned) / (b - turned);
 }
 
 Array times(const Array& t, const Array& x) { return t.has_value() ? primitive::mul(t, x) : Array(); }
 
-// Of (p + iq) (dx + i dy) the part that is asked for, for one or two operands.
+// The requested part of (p + iq) (dx + i dy), for one or two operands.
 Arrays known_jvp(const JvpArgs& v) {
   const Attrs& attrs = v.node.attrs();
   const auto f = static_cast<Known>(attrs.lo[0]);
@@ -84,8 +84,8 @@ Arrays known_jvp(const JvpArgs& v) {
 }  // namespace
 }  // namespace complex_ops
 
-// (a part of f(z), x, y), or with the parts of two operands: the first one, with the derivative of f at z = x + iy; attrs.lo = {f,
-// part}. Compiled it is an alias.
+// (a part of f(z), x, y), or with the parts of two operands: returns the first, with the derivative of f at z = x + iy; attrs.lo = {f,
+// part}. Compiles to an alias.
 SHARDARRAY_OP op_known_slope = elementwise({.name = "known_slope",
                                             .type = same_type,
                                             .jvp = complex_ops::known_jvp,

@@ -1,5 +1,5 @@
-// concatenate, stack, roll, permute_rows: dimensions that are put together of others' parts. Where such a dimension is cut
-// into tiles, boxes move between neighbours: a halo factor, shared by both sides although their sizes differ.
+// concatenate, stack, roll, permute_rows: dimensions assembled from parts of others. If such a dimension is sharded, boxes are exchanged
+// between neighbours: a halo factor, shared by both sides although their sizes differ.
 #include <fmt/core.h>
 
 #include "base/sizes.h"
@@ -132,7 +132,7 @@ static Rule roll_rule(const Call& c) {
   return r;
 }
 
-// In every dimension what comes in again lies before what was shifted: 2^n corners at most.
+// In each dimension the part that wraps around precedes the shifted part: at most 2^n corners.
 static std::vector<BoxSource> roll_boxes(const Call& c, const Box& out) {
   std::vector<BoxSource> corners{copied(out)};
   for (std::size_t d = 0; d < out.lo.size(); d++) {
@@ -154,7 +154,7 @@ static std::vector<BoxSource> roll_boxes(const Call& c, const Box& out) {
   return corners;
 }
 
-// attrs.lo: how far every dimension is shifted, from 0 to its size - 1.
+// attrs.lo: the shift of each dimension, from 0 to its size - 1.
 SHARDARRAY_OP op_roll{.name = "roll",
                       .form = Form::boxes,
                       .rule = roll_rule,
@@ -224,7 +224,7 @@ static Rule permute_rows_rule(const Call& c) {
   return r;
 }
 
-// Neighbouring rows that come from neighbouring rows are one box.
+// Consecutive rows taken from consecutive rows form one box.
 static std::vector<BoxSource> permute_rows_boxes(const Call& c, const Box& out) {
   const std::size_t dim = from_first(c.attrs->dims[0], c.in[0].shape.size());
   const Shape& source = c.attrs->lo;
@@ -245,7 +245,7 @@ static std::vector<BoxSource> permute_rows_boxes(const Call& c, const Box& out) 
   return boxes;
 }
 
-// row k of dimension attrs.dims[0] is the operand's row attrs.lo[k]; -1: zeros; no row twice.
+// Row k of dimension attrs.dims[0] is the operand's row attrs.lo[k]; -1: zeros; no row twice.
 SHARDARRAY_OP op_permute_rows{.name = "permute_rows",
                               .form = Form::boxes,
                               .rule = permute_rows_rule,

@@ -13,14 +13,14 @@ class Orders {
  public:
   Orders(const std::string& result, const LetterSizes& sizes) : result_(result), sizes_(sizes) {}
 
-  /// The letters of the product of two terms: those that something else needs.
+  /// The letters of the product of two terms: those still needed.
   [[nodiscard]] std::string product(const Terms& terms, std::size_t i, std::size_t j) const {
     std::string letters;
     for (char c : terms[i] + terms[j])
       if (!term_has(letters, c) && needed(terms, i, j, c)) letters += c;
     return letters;
   }
-  /// Its multiplications. A letter that stands in one of them alone and that nobody needs is summed before.
+  /// The number of multiplications. A letter that is only in one term and not needed later is summed first.
   [[nodiscard]] double cost(const Terms& terms, std::size_t i, std::size_t j) const {
     double n = 1;
     for (char c : terms[i])
@@ -34,7 +34,7 @@ class Orders {
     terms.erase(terms.begin() + static_cast<std::ptrdiff_t>(j));
     return terms;
   }
-  /// The cheapest pairs of all, and what they cost.
+  /// The cheapest sequence of pairs, and its cost.
   [[nodiscard]] std::pair<double, Pairs> cheapest(const Terms& terms) const {
     if (terms.size() < 2) return {0, {}};
     std::pair<double, Pairs> best{-1, {}};

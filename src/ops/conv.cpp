@@ -1,5 +1,5 @@
-// The op conv: windows slide over an array, sums of products with a kernel. Padding and holes in the array are ops of their own
-// (pad, embed), so that this one is closed under its derivative and its transpose.
+// The op conv: sums of products of a kernel with windows that slide over an array. Padding and holes in the array are separate ops (pad,
+// embed), so that this one is closed under derivative and transpose.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ std::int64_t size_in(const std::string& term, const Shape& shape, char letter) {
   return shape[term.find(letter)];
 }
 
-/// How often windows fit.
+/// The number of windows that fit.
 std::int64_t windows_in(std::int64_t size, std::int64_t window, std::int64_t stride, std::int64_t dilation) {
   const std::int64_t over = windows::reach(window, dilation);
   return size < over ? 0 : (size - over) / stride + 1;
@@ -57,9 +57,9 @@ Types conv_type(const Call& c) {
   return {t};
 }
 
-// A spatial dimension is a factor of the kernel and one of the result. The larger one can be cut, and the array with it: devices
-// read windows of it that overlap. The windows slide apart (the result is cut), or each is in parts (the kernel is, and the
-// results are partial sums).
+// A spatial dimension is a factor of the kernel and one of the result. The larger one may be sharded, and the array with it: devices read
+// overlapping windows of it. Either the windows are distributed (result sharded), or each window is split (kernel sharded, results are
+// partial sums).
 Rule conv_rule(const Call& c) {
   const Letters l = split_letters(c.attrs->letters);
   const Shape out = conv_type(c)[0].shape;
@@ -94,7 +94,7 @@ Rule conv_rule(const Call& c) {
   return r;
 }
 
-// Of the array: what the windows of these results reach with this part of the kernel.
+// The range of the array that the windows of these results reach with this part of the kernel.
 std::vector<Box> conv_windows(const LowerArgs& a) {
   const Letters l = split_letters(a.call.attrs->letters);
   std::vector<Box> boxes(a.in.begin(), a.in.end());
@@ -122,13 +122,13 @@ Batched conv_batch(const BatchArgs& b) {
       {primitive::conv(term(0) + "," + term(1) + "->" + fresh + l.out, b.in[0], b.in[1], a.step, a.lo)});
 }
 
-// For each dimension of `term` that is spatial, f(dimension, which one it is).
+// Calls f(dimension, spatial index) for each spatial dimension of `term`.
 template <class F> void each_spatial(const std::string& term, const F& f) {
   for (std::size_t d = 0; d < term.size(); d++)
     if (is_spatial(term[d])) f(d, place_of(term[d]));
 }
 
-/// The cotangent with its strides as holes, and a window's reach of zeros around it, under the kernel turned round.
+/// Convolves the flipped kernel with the cotangent, which gets the strides as holes and is padded by the window's reach.
 Array array_cotangent(const TransposeArgs& t, const Letters& l) {
   const Attrs& a = t.node.attrs();
   const Array &g = t.cotangents[0], &kernel = t.in[1];
@@ -145,7 +145,7 @@ Array array_cotangent(const TransposeArgs& t, const Letters& l) {
                          primitive::reverse(kernel, turned), Shape::filled(a.step.size(), 1), a.lo);
 }
 
-/// The array under the cotangent, whose elements stand as far apart as windows did.
+/// Convolves the array with the cotangent, with stride and dilation exchanged.
 Array kernel_cotangent(const TransposeArgs& t, const Letters& l) {
   const Attrs& a = t.node.attrs();
   const Array& g = t.cotangents[0];
@@ -189,7 +189,7 @@ LocalCall conv_call(const LowerArgs& l) {
   const auto distance = [&](std::size_t term, char c) {
     return stands_in(*terms[term], c) ? size_in(*terms[term], far[term], c) : 0;
   };
-  // what there is one of has no next one, however far that would be
+  // stride 0 for size 1, which has no next element
   const auto apart = [&](std::int64_t size, std::int64_t step, char c) {
     return size > 1 ? step * distance(0, c) : 0;
   };
@@ -214,8 +214,8 @@ LocalCall conv_call(const LowerArgs& l) {
 
 }  // namespace
 
-// attrs.letters as of dot; capitals, from A on, are spatial and stand in all terms: in the array its size, in the kernel the window's,
-// in the result the number of windows. step: from window to window; lo: from element to element of a window.
+// attrs.letters as for dot; capitals from A on are spatial and occur in all terms: in the array its size, in the kernel the window's, in
+// the result the number of windows. step: between windows; lo: between elements of a window.
 SHARDARRAY_OP op_conv{.name = "conv",
                       .form = Form::library,
                       .rule = conv_rule,

@@ -1,4 +1,4 @@
-// conv_general_dilated, conv, conv_transpose: padding and holes, groups and dimension numbers around the op conv.
+// conv_general_dilated, conv, conv_transpose: padding, holes, groups and dimension numbers, in terms of the op conv.
 #include "shardarray/convolution.h"
 
 #include <fmt/core.h>
@@ -12,7 +12,7 @@ namespace shardarray {
 
 namespace {
 
-/// The dimension numbers of three terms, checked; where each dimension of the canonical order stands.
+/// The checked dimension numbers of three terms, with the position of each dimension of the canonical order.
 class DimensionNumbers {
  public:
   DimensionNumbers(const char* function, const ConvDimensionNumbers& given, std::size_t rank,
@@ -30,14 +30,14 @@ class DimensionNumbers {
   char batch(std::size_t term) const { return term == 1 ? 'O' : 'N'; }
   char channels(std::size_t term) const { return term == 1 ? 'I' : 'C'; }
   std::size_t place(std::size_t term, char letter) const { return terms_[term].find(letter); }
-  /// The places of the spatial dimensions, in the kernel's order.
+  /// The positions of the spatial dimensions, in the kernel's order.
   Shape spatial(std::size_t term) const {
     Shape r;
     for (const char c : terms_[1])
       if (is_spatial(1, c)) r.push_back(static_cast<std::int64_t>(place(term, c)));
     return r;
   }
-  /// The letters of the op conv, with these for the batch and the channels.
+  /// The letters for the op conv, with these letters for batch and channels.
   std::string letters(std::size_t term, const std::string& batch_letters,
                       const std::string& channel_letters) const {
     std::string r;
@@ -59,7 +59,7 @@ class DimensionNumbers {
     }
     return r;
   }
-  /// H, W and D as in JAX, digits where there are more.
+  /// H, W and D as in JAX, digits for more.
   static std::string letters_of_space(std::size_t rank) {
     std::string r = rank == 1 ? "H" : rank == 2 ? "HW" : rank == 3 ? "HWD" : "";
     for (std::size_t k = 0; rank > 3 && k < rank; k++) r += static_cast<char>('0' + k);
@@ -96,7 +96,7 @@ Shape reaches_of(const Shape& windows, const Shape& dilation) {
   return r;
 }
 
-/// A dimension as `parts` by the rest.
+/// Splits a dimension into (parts, rest).
 Array split_groups(const Array& x, std::size_t dim, std::int64_t parts) {
   Shape shape = x.shape();
   shape[dim] /= parts;

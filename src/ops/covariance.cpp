@@ -1,4 +1,4 @@
-// Covariances and correlations, made of sums and a product.
+// Covariances and correlations, composed of sums and a product.
 #include <fmt/core.h>
 
 #include <limits>
@@ -23,7 +23,7 @@ static Array variables_of(const char* function, const Array& x, bool rowvar, Wea
   const Array rows = atleast_2d(api::cast(x, t));
   return rowvar || shape.size() < 2 ? rows : primitive::transpose(rows, {1, 0});
 }
-// Of each observation, floating and without sign.
+// One weight per observation; the sign is ignored.
 static Array weights_of(const char* function, const char* which, const Array& weights, std::int64_t n) {
   if (!(type_of(weights, function).shape == Shape{n}))
     throw ShapeError(fmt::format("{}: {} {} of {}. Every one has a weight. Give a vector that is as long.",
@@ -67,7 +67,7 @@ static Array covariances(const char* function, const Array& x, const Array* y, c
 }
 static Array correlations(const char* function, const Array& x, const Array* y, const CovOptions& o) {
   const Array c = covariances(function, x, y, o);
-  if (c.shape().empty()) return c / c;  // NaN of a constant
+  if (c.shape().empty()) return c / c;  // NaN for a constant
   const Array deviation = sqrt(real(diag(c)));
   const Array r = c / expand_dims(deviation, 1) / deviation;
   if (!is_complex(r.dtype())) return clip(r, -1.0, 1.0);

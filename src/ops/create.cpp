@@ -1,4 +1,4 @@
-// Arrays of nothing but numbers, and what is kept of matrices by position.
+// Arrays from literals, and masks of matrices by position.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -79,7 +79,7 @@ Array full_like_fn::operator()(const Array& x, const Array& value, std::optional
   return primitive::placed_like(primitive::cast(filled_with, dtype.value_or(t.dtype), !dtype && t.weak), x);
 }
 
-// start + step * i for two numbers of one dtype: of 16-bit floats in float32, where positions do not overflow.
+// start + step * i for two literals of one dtype; 16-bit floats in float32, where positions do not overflow.
 template <class T> static Array progression(std::int64_t n, T first, T by, DType dtype) {
   const DType t = api::computed(dtype);
   const Array start = primitive::constant(t, primitive::bits_of(t, first), false),
@@ -107,7 +107,7 @@ static constexpr const char* none_wraps = "A range has values of its dtype, and 
   throw DTypeError(fmt::format("arange: the value {} does not fit into {}. {}. Say arange(..., {}).", v,
                                name(dtype), rule, wide));
 }
-// Of a whole number between -2^64 and 2^64.
+// For an integer between -2^64 and 2^64.
 static std::int64_t word_of(double v) {
   const auto size = static_cast<std::uint64_t>(std::abs(v));
   return static_cast<std::int64_t>(v < 0 ? 0 - size : size);
@@ -115,7 +115,7 @@ static std::int64_t word_of(double v) {
 Array arange_fn::floats(double start, double stop, double step, DType dtype, Where w) const {
   const Site site(w, "arange");
   check_range(dtype, step == 0);
-  const double count = std::ceil((stop - start) / step);  // NaN of a bound that is NaN
+  const double count = std::ceil((stop - start) / step);  // NaN if a bound is NaN
   if (!(count < 9e15))
     throw ShapeError(
         fmt::format("arange: {} to {} by {}. The number of elements must be finite. Give finite bounds.",
@@ -139,7 +139,7 @@ Array arange_fn::integers(std::int64_t start, std::int64_t stop, std::int64_t st
                           Where w) const {
   const Site site(w, "arange");
   check_range(dtype, step == 0);
-  // In 64 bits without sign: the span of two int64 may be longer than an int64.
+  // In unsigned 64 bits: the span of two int64 may not fit into int64.
   const auto word = [](std::int64_t v) { return static_cast<std::uint64_t>(v); };
   const bool rises = step > 0, is_empty = rises ? stop <= start : start <= stop;
   const std::uint64_t span = rises ? word(stop) - word(start) : word(start) - word(stop);
@@ -156,8 +156,8 @@ Array arange_fn::integers(std::int64_t start, std::int64_t stop, std::int64_t st
   return api::created(progression(n, start, step, dtype));
 }
 
-// Floats: start * (1 - t) + stop * t for t = i / intervals. Whole numbers are rounded down afterwards:
-// start + i (stop - start) / intervals meets exactly those that there are.
+// Floats: start * (1 - t) + stop * t for t = i / intervals. Integers are rounded down afterwards: start + i (stop - start) / intervals hits
+// exact integers exactly.
 static Array spaced(const Array& i, double start, double stop, double intervals, bool whole) {
   const auto number = [&](double v) { return primitive::like(i, v); };
   if (whole)
@@ -167,7 +167,7 @@ static Array spaced(const Array& i, double start, double stop, double intervals,
   return primitive::add(primitive::mul(number(start), primitive::sub(number(1), at)),
                         primitive::mul(number(stop), at));
 }
-// In float64 for whole numbers, in float32 for 16-bit floats; the last one is stop itself.
+// Computed in float64 for integers, in float32 for 16-bit floats; the last value is exactly stop.
 Array linspace_fn::operator()(double start, double stop, std::int64_t num, const LinspaceOptions& o,
                               Where w) const {
   const Site site(w, "linspace");
@@ -192,7 +192,7 @@ Array eye_fn::operator()(std::int64_t n, std::optional<std::int64_t> m, std::int
   check_type({shape, dtype}, "eye");
   const DType t = api::position_type(shape);
   const Array row = primitive::iota(shape, 0, t);
-  const std::int64_t shift = std::clamp(k, -shape[0], shape[1]);  // further diagonals are empty too
+  const std::int64_t shift = std::clamp(k, -shape[0], shape[1]);  // diagonals beyond these are empty
   return api::created(
       primitive::cast(primitive::binary(op_eq, primitive::iota(shape, 1, t),
                                         primitive::add(row, primitive::like_whole(row, shift))),
@@ -209,7 +209,7 @@ static Array triangle(const char* function, const Array& x, std::int64_t k, cons
   const Shape matrix{shape[shape.size() - 2], shape.back()};
   const DType t = api::position_type(matrix);
   const Array distance = primitive::sub(primitive::iota(matrix, 1, t), primitive::iota(matrix, 0, t));
-  const std::int64_t diagonal = std::clamp(k, -matrix[0], matrix[1]);  // beyond, all or nothing is kept
+  const std::int64_t diagonal = std::clamp(k, -matrix[0], matrix[1]);  // beyond: all or nothing is kept
   const Array keep = primitive::binary(kept, distance, primitive::like_whole(distance, diagonal));
   return primitive::select(primitive::broadcast_to(keep, shape), x, zeros_of(type_of(x)));
 }

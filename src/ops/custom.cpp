@@ -1,4 +1,4 @@
-// Calls of functions whose derivative their author gave: custom_jvp, custom_vjp. See graph/custom_rule.h.
+// Calls of functions with user-defined derivatives: custom_jvp, custom_vjp. See graph/custom_rule.h.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ std::shared_ptr<const CustomGraphs> graphs_of(const CustomRule& rule, std::span<
   return std::make_shared<const CustomGraphs>(rule.make(types_of(operands.first(rule.arguments))));
 }
 
-// Of a call, which holds such a graph and no other.
+// The rule of a call, whose only graph is a CustomGraph.
 const RuleRef& rule_of(const Attrs& a) { return static_cast<const CustomGraph&>(*a.graphs[0]).rule; }
 
 bool is_float(const Array& a) { return is_inexact(type_of(a).dtype); }
@@ -35,7 +35,7 @@ bool is_float(const Array& a) { return is_inexact(type_of(a).dtype); }
 Types custom_type(const Call& c) { return op_call.type(c); }
 Rule custom_call_rule(const Call& c) { return op_call.rule(c); }
 
-// Arguments, and what the derivative captured.
+// The arguments and the derivative's captures.
 Arrays forward_operands(const CustomRule& rule, std::span<const Array> in) {
   Arrays operands(in.begin(), in.begin() + static_cast<std::ptrdiff_t>(rule.arguments));
   operands.insert(operands.end(), in.end() - static_cast<std::ptrdiff_t>(rule.captured), in.end());
@@ -88,8 +88,8 @@ Graph batched_inside(const Graph& g, const Flags& mapped, const std::shared_ptr<
   return r;
 }
 
-// Results, tangents and cotangents of results have rows, whatever they depend on; residuals as they come; cotangents of arguments
-// as these.
+// Results, their tangents and cotangents always have rows; residuals if they depend on mapped inputs; cotangents of arguments if the
+// arguments do.
 CustomGraphs batched_graphs(const CustomRule& rule, const CustomGraphs& graphs, const Flags& mapped,
                             const std::vector<bool>& floating, const std::shared_ptr<const Axis>& axis,
                             const Calculus& calculus) {
@@ -150,7 +150,7 @@ Batched custom_batch(const BatchArgs& b) {
 }
 
 // ---------------------------------------------------------------- the linear part of custom_vjp
-// attrs.lo: how many operands are not tangents. The cotangents that the backward graph takes are those of its results.
+// attrs.lo: the number of operands that are not tangents. Its results' cotangents are the cotangents that the backward graph takes.
 std::size_t first_tangent(const Attrs& a) { return static_cast<std::size_t>(a.lo[0]); }
 
 Types linear_types(const Call& c) {
@@ -182,8 +182,8 @@ Arrays linear_transpose(const TransposeArgs& t) {
 
 }  // namespace
 
-// attrs.graphs[0], a CustomGraph, on the operands. On tangents (in the rule of another function) it is as linear as the function
-// itself is: its transpose is that of a call.
+// Calls attrs.graphs[0], a CustomGraph, on the operands. On tangents (in another function's rule) it is as linear as the function itself,
+// and transposes like a call.
 SHARDARRAY_OP op_custom{.name = "custom_call",
                         .form = Form::call,
                         .rule = custom_call_rule,
@@ -192,7 +192,7 @@ SHARDARRAY_OP op_custom{.name = "custom_call",
                         .transpose = [](const TransposeArgs& t) { return op_call.transpose(t); },
                         .batch = custom_batch};
 
-// Tangents of results, linear in those of the arguments: known by their transpose only. No program computes it.
+// Tangents of the results, linear in those of the arguments; only its transpose is known. Never executed.
 SHARDARRAY_OP op_custom_linear{.name = "custom_vjp",
                                .form = Form::collective,
                                .rule = linear_rule,

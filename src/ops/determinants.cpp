@@ -23,12 +23,12 @@ static Array number_of(const Array& condition) {
                            {static_cast<std::int64_t>(condition.shape().size()) - 1});
 }
 static Array any_of_last(const Array& condition) { return greater(number_of(condition), 0); }
-// -1 where n is odd, else 1.
+// -1 for odd n, else 1.
 static Array sign_of_parity(const Array& n, DType t) {
   const Array odd = primitive::cast(remainder(n, 2), t);
   return primitive::sub(primitive::like(odd, 1), primitive::mul(odd, primitive::like(odd, 2)));
 }
-// How many of the rows were exchanged.
+// The number of exchanged rows.
 static Array exchanges(const Array& pivots) {
   return number_of(primitive::binary(
       op_ne, pivots, primitive::iota(pivots.shape(), pivots.shape().size() - 1, DType::int32)));
@@ -39,8 +39,8 @@ static Array sum_of_last(const Array& x) {
 static Array trace_of(const Array& x) { return sum_of_last(matrices::diagonal_of(x)); }
 
 // ---------------------------------------------------------------- slogdet
-// log |det A| is a value with the derivative trace(A^-1 dA), by the factors that it was computed from. Of complex matrices the value is
-// complex, and the imaginary part of its derivative is how fast the determinant turns.
+// log |det A| as a value with the derivative trace(A^-1 dA), computed from the same factors. For complex matrices the value is complex, and
+// the imaginary part of its derivative is that of the determinant's phase.
 SHARDARRAY_OP op_log_det{
     .name = "log_det",
     .form = Form::view,
@@ -93,11 +93,11 @@ linalg::SlogdetResult linalg::slogdet_fn::operator()(const Array& a, Where w) co
 }
 
 // ---------------------------------------------------------------- det
-// The sum of the cofactors of A times dA, where A may lack one rank: A^-1 dA det(A) by the factors of A, whose last pivot, perhaps
-// 0, is taken out of the product. What lacks more ranks has no cofactors but 0.
+// The sum of the cofactors of A times dA, where A may have rank n - 1: A^-1 dA det(A) by the factors of A, with the last pivot, which may
+// be 0, taken out of the product. At lower rank all cofactors are 0.
 static Array cofactors_times(const Array& a, const Array& da) {
   const std::int64_t n = a.shape().back();
-  if (n == 0) return zeros_of({matrices::batch_of(a.shape(), 2), a.dtype(), false});  // it is 1 always
+  if (n == 0) return zeros_of({matrices::batch_of(a.shape(), 2), a.dtype(), false});  // it is always 1
   if (n == 1) return matrix_element(da, 0, 0);
   const Arrays factors = primitive::lu(a);
   const Shape &matrix = a.shape(), vector = factors[1].shape();
@@ -136,7 +136,7 @@ static Array cofactors_times(const Array& a, const Array& da) {
   return trace_of(primitive::select(lacks, zero, x));
 }
 
-// det A is a value with the derivative of all its orders that the cofactors give.
+// det A as a value with the derivative by cofactors, of all orders.
 SHARDARRAY_OP op_det{
     .name = "det",
     .form = Form::view,

@@ -1,4 +1,4 @@
-// Diagonals, and grids of coordinates.
+// Diagonals and coordinate grids.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -12,11 +12,11 @@
 namespace shardarray {
 
 // ---------------------------------------------------------------- diagonals
-// Of the last two dimensions. Every row gives one element: where rows are cut nothing moves.
+// Of the last two dimensions. Each row yields one element, so nothing moves if rows are sharded.
 static Array last_diagonal(const Array& x, std::int64_t k) {
   const std::size_t row = x.shape().size() - 2, column = row + 1;
   const std::int64_t rows = x.shape()[row], columns = x.shape()[column];
-  const std::int64_t near = std::clamp(k, -rows, columns);  // further diagonals are empty too
+  const std::int64_t near = std::clamp(k, -rows, columns);  // diagonals beyond these are empty
   const std::int64_t first_row = std::max<std::int64_t>(-near, 0),
                      first_column = std::max<std::int64_t>(near, 0);
   const std::int64_t n = std::min(rows - first_row, columns - first_column);
@@ -47,7 +47,7 @@ Array trace_fn::operator()(const Array& x, std::int64_t k, std::int64_t axis1, s
   const Site site(w, "trace");
   return sum(axes_diagonal("trace", x, k, axis1, axis2), -1);
 }
-// Where column - row compares to k as `op` does, of a matrix.
+// A matrix mask: where `op` holds for column - row and k.
 static Array where_diagonal(const Op& op, const Shape& matrix, std::int64_t k) {
   const DType t = api::position_type(matrix);
   const Array distance = primitive::sub(primitive::iota(matrix, 1, t), primitive::iota(matrix, 0, t));
@@ -68,7 +68,7 @@ Array diag_fn::operator()(const Array& x, std::int64_t k, Where w) const {
         fmt::format("diag: diagonal {}. The result has as many rows more. Give a nearer one.", k));
   const std::int64_t n = shape[0] + std::abs(k);
   check_type({{n, n}, x.dtype()}, "diag");
-  // element i stands in row i + max(-k, 0)
+  // element i is placed in row i + max(-k, 0)
   const Array rows = primitive::pad(x, {std::max<std::int64_t>(-k, 0)}, {std::max<std::int64_t>(k, 0)});
   return primitive::select(where_diagonal(op_eq, {n, n}, k), primitive::broadcast(rows, {n, n}, {-2}),
                            zeros_of({{n, n}, x.dtype(), type_of(x).weak}));
@@ -122,7 +122,7 @@ Array indices_fn::operator()(const Shape& shape, DType dtype, Where w) const {
   return api::created(stack(along));
 }
 
-// In float64, to which `change` is applied; then of the dtype that was asked for.
+// Computed in float64, `change` applied, then converted to the requested dtype.
 template <class Change>
 static Array changed_spacing(const char* function, std::int64_t num, const LinspaceOptions& o, double start,
                              double stop, const Change& change) {
@@ -151,7 +151,7 @@ Array geomspace_fn::operator()(double start, double stop, std::int64_t num, cons
   return changed_spacing("geomspace", num, o, exponent(start), exponent(stop), [&](const Array& powers) {
     const Array size = power(primitive::like(powers, 10), powers);
     const Array k = primitive::iota(powers.shape(), 0, DType::float64);
-    // both ends are what was given
+    // both ends are exact
     const auto end = [&](double at, double v, const Array& other) {
       return primitive::select(primitive::binary(op_eq, k, primitive::like(k, at)), primitive::like(k, v),
                                other);

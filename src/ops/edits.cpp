@@ -1,4 +1,4 @@
-// Arrays with parts put in, left out or written over, at positions that the program says.
+// Arrays with parts inserted, removed or overwritten, at positions that are not data.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace shardarray {
 // ---------------------------------------------------------------- insert, delete_
 namespace {
 
-/// The array and the axis along which it is changed.
+/// The array and the edited axis.
 struct Edited {
   Edited(const char* function, const Array& x, std::optional<std::int64_t> axis)
       : from(axis ? x : primitive::reshape(x, {num_elements(type_of(x, function).shape)})),
@@ -32,7 +32,7 @@ std::int64_t place_in(const char* function, std::int64_t at, std::int64_t size, 
                                  function, at, size, size, most));
   return place;
 }
-/// Values in the dtype of x and its rank; as many along the axis as `count`, or as they are.
+/// The values in x's dtype and rank, with size `count` along the axis if given.
 Array inserted_values(const Edited& e, const Array& values, std::optional<std::int64_t> count,
                       bool first_is_axis) {
   const Type& t = type_of(e.from);
@@ -65,7 +65,7 @@ Array insert_fn::operator()(const Array& x, const Shape& at, const Array& values
                             std::optional<std::int64_t> axis, Where w) const {
   const Site site(w, "insert");
   const Edited e("insert", x, axis);
-  std::vector<std::pair<std::int64_t, std::int64_t>> places;  // and which value
+  std::vector<std::pair<std::int64_t, std::int64_t>> places;  // with the index of the value
   for (const std::int64_t each : at)
     places.emplace_back(place_in("insert", each, e.size, e.size), std::ssize(places));
   const Array v = inserted_values(e, values, std::ssize(places), false);
@@ -99,15 +99,15 @@ Array delete_fn::operator()(const Array& x, const Shape& at, std::optional<std::
 }
 
 // ---------------------------------------------------------------- triangles and diagonals
-// The positions of a matrix where column - row lies up to k, or from it on.
+// The positions of a matrix where column - row is at most, or at least, k.
 static std::pair<Array, Array> triangle(const char* function, std::int64_t n, std::int64_t m, std::int64_t k,
                                         bool is_upper) {
   if (n < 0 || m < 0)
     throw ShapeError(
         fmt::format("{}: a matrix of {} x {}. Sizes are not negative. Give others.", function, n, m));
   check_size(function, {n, m}, DType::bool_);
-  k = std::clamp(k, -n, m);  // beyond them nothing changes
-  // Of row r the columns below r + first: none up to row `begin`, all from row `end` on.
+  k = std::clamp(k, -n, m);  // further ones give the same result
+  // In row r the columns below r + first: none before row `begin`, all from row `end` on.
   const std::int64_t first = k + (is_upper ? 0 : 1), begin = std::clamp<std::int64_t>(-first, 0, n),
                      end = std::clamp<std::int64_t>(m - first, begin, n), between = end - begin;
   const std::int64_t twice = between * (begin + end - 1 + 2 * first);  // an arithmetic series

@@ -9,7 +9,7 @@ namespace shardarray {
 using namespace rules;
 
 // ---------------------------------------------------------------- cholesky
-// dL = L phi(L^-1 dA L^-H), phi the lower triangle with half the diagonal (Murray 2016, arXiv:1602.07527).
+// dL = L phi(L^-1 dA L^-H), where phi is the lower triangle with half the diagonal (Murray 2016, arXiv:1602.07527).
 static Arrays cholesky_jvp(const JvpArgs& v) {
   const Array &l = v.out[0], one = matrices::identity_like(l);
   const Array right = primitive::triangular_solve(primitive::conj(l), v.tangents[0],
@@ -19,7 +19,7 @@ static Arrays cholesky_jvp(const JvpArgs& v) {
   return {matmul(l, primitive::div(both, primitive::add(one, primitive::like(one, 1))))};
 }
 
-// L with A = L L^H, of which the lower triangle is read. Its derivative is that of a Hermitian A.
+// L with A = L L^H; reads the lower triangle. The derivative assumes a Hermitian A.
 SHARDARRAY_OP op_cholesky{.name = "cholesky",
                           .form = Form::library,
                           .rule = [](const Call& c) { return matrices_rule(c, "ij->ik"); },
@@ -50,14 +50,14 @@ static Types lu_type(const Call& c) {
           {joined_shape(batch, {m}), DType::int32, false}};
 }
 
-// L^-1 dA U^-1 = L^-1 dL + dU U^-1: its strict lower triangle is the first summand, the rest the second one. Of a matrix that is not
-// square the factors are made square by the identity.
+// L^-1 dA U^-1 = L^-1 dL + dU U^-1: the first summand is its strict lower triangle, the second the rest. Factors of non-square matrices are
+// completed by the identity.
 static Arrays lu_jvp(const JvpArgs& v) {
   const Array& packed = v.out[0];
   const std::int64_t m = matrices::size_from_last(packed, 2), n = matrices::size_from_last(packed, 1),
                      k = std::min(m, n);
   const auto batch = static_cast<std::int64_t>(packed.shape().size()) - 2;
-  const Array change = primitive::take(v.tangents[0], v.out[2], batch, 1);  // its rows as they were exchanged
+  const Array change = primitive::take(v.tangents[0], v.out[2], batch, 1);  // with its rows permuted
   const Array below = matrices::extended(tril(matrices::columns(packed, 0, k), -1), m, m);
   const Array l = primitive::add(below, matrices::identity_like(below));
   const Array above = matrices::extended(triu(matrices::rows(packed, 0, k)), n, n);
@@ -72,7 +72,7 @@ static Arrays lu_jvp(const JvpArgs& v) {
   return {primitive::add(matmul(l, tril(both, -1)), matmul(triu(both), u)), Array(), Array()};
 }
 
-// A [.., m, n] -> L and U packed, row exchanges, the permutation that they are: see LuResult.
+// A [.., m, n] -> packed L and U, row exchanges, the resulting permutation: see LuResult.
 SHARDARRAY_OP op_lu{.name = "lu",
                     .form = Form::library,
                     .rule = [](const Call& c) { return matrices_rule(c, "ij->ij,k,i"); },

@@ -1,4 +1,4 @@
-// Where a mask is true, as so many positions.
+// The first true positions of a mask, of fixed number.
 #pragma once
 #include <cstdint>
 
@@ -9,7 +9,7 @@ namespace shardarray {
 /// Throws ShapeError for a negative number of positions.
 void need_size(const char* function, std::int64_t size);
 
-/// The first `size` positions in a vector of what is true, 0 behind; `is_there`: before that.
+/// The first `size` positions of true elements in a vector, padded with 0; `is_there` is false for padding.
 struct Found {
   Array at, is_there;
 };

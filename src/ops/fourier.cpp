@@ -1,4 +1,4 @@
-// Discrete Fourier transforms along the last dimension, and the functions of jax.numpy.fft made of them.
+// Discrete Fourier transforms along the last dimension, and the functions of jax.numpy.fft in terms of them.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace shardarray {
 using namespace rules;
 
 // ---------------------------------------------------------------- the three ops
-// Sums of very many products: parts of a sum are not transformed one by one, so none of them is `linear`.
+// As they sum very many products, they are not marked `linear`: partial sums are combined first, not transformed one by one.
 static std::int64_t last_size(const Shape& s) { return s[s.size() - 1]; }
 static Type resized_type(const Call& c, DType t, std::int64_t n) {
   Shape shape = c.in[0].shape;
@@ -36,7 +36,7 @@ static Arrays of_tangent(const JvpArgs& v) {
   r[0] = like_node(v.node, v.tangents[0]);
   return r;
 }
-// Behind the result the room that workers need who share the transform of a line.
+// A second result is scratch for workers that share one transform.
 static Types with_room(Type t, bool is_shared, DType pairs, std::int64_t n) {
   Types r{t};
   if (!is_shared) return r;
@@ -54,8 +54,8 @@ static Array fourier_sums(const Array& x, int sign, double scale);
 static Array real_fourier_sums(const Array& x, double scale);
 static double scale_of(const Attrs& a) { return std::bit_cast<double>(a.bits); }
 
-// The last dimension: sums of x[j] exp(s 2 pi i j k / n), times a number. attrs.step = {s}; bits: those of the number. The matrix of
-// the transform is symmetric: it is its own transpose.
+// The last dimension: sums of x[j] exp(s 2 pi i j k / n), scaled. attrs.step = {s}; bits: the scale. The transform's matrix is symmetric,
+// so it is its own transpose.
 SHARDARRAY_OP op_fft{
     .name = "fft",
     .form = Form::library,
@@ -77,7 +77,7 @@ SHARDARRAY_OP op_fft{
         },
     .whole_complex = true};
 
-// Of real numbers the first n / 2 + 1 sums, s = -1. Transposed: the real part of the transform of what has zeros behind it.
+// The first n / 2 + 1 sums of real numbers, s = -1. Transpose: the real part of the transform of the zero-padded operand.
 SHARDARRAY_OP op_rfft{
     .name = "rfft",
     .form = Form::library,
@@ -103,8 +103,8 @@ SHARDARRAY_OP op_rfft{
         },
     .lower = [](const LowerArgs& l) { return library_call(l, "rfft", with_scale(*l.call.attrs, {})); }};
 
-// The real sums with s = 1 of what goes on with its conjugates to attrs.shape[0] elements. Transposed: conjugates of rfft, of which all but
-// the first one, and the one at n / 2, count twice.
+// The real sums, s = 1, of the operand continued by its conjugates to attrs.shape[0] elements. Transpose: conjugates of rfft, where all but
+// the first, and the one at n / 2, count twice.
 SHARDARRAY_OP op_irfft{
     .name = "irfft",
     .form = Form::library,
@@ -176,7 +176,7 @@ void need_length(const char* function, std::int64_t n) {
   throw ShapeError(fmt::format(
       "{}: a transform of {} elements. It has one at least. Give n, or an axis with elements.", function, n));
 }
-/// The last dimension cut, or continued with zeros.
+/// The last dimension, truncated or zero-padded.
 Array of_fourier_length(const Array& x, std::int64_t n) {
   const std::size_t last = x.shape().size() - 1;
   const std::int64_t have = x.shape()[last];
@@ -185,14 +185,14 @@ Array of_fourier_length(const Array& x, std::int64_t n) {
   behind[last] = n - have;
   return primitive::pad(x, none, behind);
 }
-/// f of x with dimension `dim` last, and back.
+/// Applies f with dimension `dim` moved last, and moves it back.
 template <class F> Array with_last(const Array& x, std::size_t dim, const F& f) {
   const std::size_t rank = x.shape().size();
   Shape last = dims_of_rank(rank);
   std::rotate(last.begin() + dim, last.begin() + dim + 1, last.end());
   return primitive::transpose(f(primitive::transpose(x, last)), inverse(last));
 }
-/// Floating or complex, of 32 bits at least.
+/// Floating or complex, with at least 32 bits.
 Array fourier_operand(const char* function, const Array& x, bool make_complex) {
   const WeakType t = api::computed(api::to_inexact(api::weak_type_of(x, function)));
   const DType dtype = make_complex && !is_complex(t.dtype) ? pair_type(t.dtype) : t.dtype;
@@ -269,7 +269,7 @@ SHARDARRAY_TRANSFORM("ifft", FourierKind::complex, true)
 SHARDARRAY_TRANSFORM("rfft", FourierKind::real, false)
 SHARDARRAY_TRANSFORM("irfft", FourierKind::to_real, true)
 #undef SHARDARRAY_TRANSFORM
-// Both by the transform of the other direction, of the conjugate.
+// Both use the opposite transform of the conjugate.
 template <>
 SHARDARRAY_API Array Transform<"hfft">::operator()(const Array& x, const Options& o, Where w) const {
   const Site site(w, "fft::hfft");

@@ -1,10 +1,11 @@
-// What the function objects of math.h, the reductions and the running reductions of ops.h do: a body is given beside its op, and the call is instantiated there (exported by
-// name: compilers hide what is instantiated for a text). Sources that include this are never joined with others, which may use
-// the objects (cmake/library.cmake): the call would be instantiated there too.
+// Implements the function objects of math.h, and the reductions and running reductions of ops.h: a body is defined beside its op, and the
+// call operator is instantiated there (exported by name, because compilers hide instantiations for string arguments). Sources that include
+// this are never part of a unity build with others that may use the objects (cmake/library.cmake): the call would be instantiated there
+// too.
 //
 //   template <> constexpr UnaryBody unary_body<"exp"> = floating<op_exp>;
 //   template SHARDARRAY_API Array UnaryFunction<"exp">::operator()(const Array&, Where) const;
-// What is made of other objects has no body here: its call is specialised as a whole, in a source that does not include this
+// Functions composed of other objects have no body: their call is specialised as a whole, in a source that does not include this
 // (statistics.cpp, nan_reductions.cpp).
 #pragma once
 #include "graph/trace_state.h"
@@ -18,7 +19,7 @@ using BinaryBody = Array (*)(const char* function, const Array& a, const Array& 
 using ReduceBody = Array (*)(const char* function, const Array& x, const ReduceOptions& o);
 using SpreadBody = Array (*)(const char* function, const Array& x, const ReduceOptions& o, std::int64_t ddof);
 using CumulativeBody = Array (*)(const char* function, const Array& x, const CumulativeOptions& o);
-/// Where no body is given. (Pointers are not compared: no constant where UBSan checks them.)
+/// For missing bodies. (Comparing the pointers would not be a constant expression under UBSan.)
 template <detail::FixedString> inline constexpr bool has_body = false;
 template <detail::FixedString name> consteval std::nullptr_t missing_body() {
   static_assert(has_body<name>, "the body stands in another source");
@@ -56,7 +57,7 @@ Array CumulativeFunction<name>::operator()(const Array& x, const CumulativeOptio
   return cumulative_body<name>(name.text, x, o);
 }
 
-/// Bodies of one op. Bool and integers become floats first.
+/// Bodies that record one op. Bool and integers become floating first.
 template <const Op& op> Array floating(const char* function, const Array& x) {
   return primitive::unary(op, api::cast(x, api::to_inexact(api::weak_type_of(x, function))));
 }
@@ -64,7 +65,7 @@ template <const Op& op> Array floating(const char* function, const Array& a, con
   const Arrays x = api::floats_together(function, {&a, &b});
   return primitive::binary(op, x[0], x[1]);
 }
-/// Never weak, and weak as a scalar only: see api::strong(), api::strong_array().
+/// Strong, or weak only for scalars: see api::strong(), api::strong_array().
 template <Array (*body)(const char*, const Array&)> Array strong(const char* function, const Array& x) {
   return api::strong(body(function, x));
 }
@@ -75,7 +76,7 @@ template <Array (*body)(const char*, const Array&, const Array&)>
 Array strong_array(const char* function, const Array& a, const Array& b) {
   return api::strong_array(body(function, a, b));
 }
-/// Bodies of one function of floats, rounded once.
+/// Bodies that apply one function to floats, rounded once.
 template <Array (*f)(const Array&)> Array rounded(const char* function, const Array& x) {
   return api::rounded_once(api::to_inexact(api::weak_type_of(x, function)), f, x);
 }
@@ -85,7 +86,7 @@ Array rounded(const char* function, const Array& a, const Array& b) {
   const Arrays x = api::together(function, {&a, &b}, t);
   return api::rounded_once(t, f, x[0], x[1]);
 }
-/// Of the operands' common type.
+/// In the operands' common type.
 template <const Op& op> Array promoting(const char* function, const Array& a, const Array& b) {
   const Arrays x = api::together(function, {&a, &b}, api::promoted(function, {&a, &b}));
   return primitive::binary(op, x[0], x[1]);

@@ -1,4 +1,4 @@
-// take, scatter: rows by positions that are data.
+// take, scatter: rows at positions that are data.
 #include <fmt/core.h>
 
 #include "base/sizes.h"
@@ -42,7 +42,7 @@ static Rule take_rule(const Call& c) {
     const std::int64_t size = c.in[0].shape[d];
     table.push_back(d < b    ? index[d]
                     : d == b ? add_factor(r, size, Role::reduce,
-                                          Reducer::any)  // a row outside a tile gives zero bits there
+                                          Reducer::any)  // a row outside the tile gives zero bits there
                              : add_factor(r, size));
     if (d > b) out.push_back(table.back());
   }
@@ -51,14 +51,14 @@ static Rule take_rule(const Call& c) {
   return r;
 }
 
-// Both mapped: one more batch dimension. Only the indices, without batch: they just have one more dimension.
+// If both are mapped, one more batch dimension. If only the indices are, and there is no batch, they just get one more dimension.
 static Batched take_batch(const BatchArgs& b) {
   const auto batch = b.node.attrs().lo[0], n = b.node.attrs().hi[0];
   if (!b.mapped[0] && batch == 0) return mapped({primitive::take(b.in[0], b.in[1], 0, n + 1)});
   return mapped({primitive::take(with_rows(b, 0), with_rows(b, 1), batch + 1, n)});
 }
 
-// Table [b..,v,d..], indices [b..,n..] -> [b..,n..,d..]; lo = {rank of b}, hi = {rank of n}; rows outside: 0.
+// Table [b..,v,d..], indices [b..,n..] -> [b..,n..,d..]; lo = {rank of b}, hi = {rank of n}; out of range: 0.
 SHARDARRAY_OP op_take{
     .name = "take",
     .form = Form::take,
@@ -114,7 +114,7 @@ static Batched scatter_batch(const BatchArgs& b) {
       {primitive::scatter(with_rows(b, 0), with_rows(b, 1), a.lo[0] + 1, a.hi[0], a.shape[0], a.reducer)});
 }
 
-// [b.., n..] rows and [b.., n.., d..] updates as [b, n] and [b, n, d].
+// Flattens [b.., n..] rows and [b.., n.., d..] updates to [b, n] and [b, n, d].
 static LocalCall scatter_call(const LowerArgs& l) {
   const std::size_t b = batch_rank(*l.call.attrs), n = index_rank(*l.call.attrs);
   const Shape& updates = l.in[1].size;
@@ -128,8 +128,8 @@ static LocalCall scatter_call(const LowerArgs& l) {
           .params = {l.out[0].lo[b], static_cast<std::int64_t>(l.call.attrs->reducer)}};
 }
 
-// Indices [b..,n..], updates [b..,n..,d..] -> [b..,v,d..]: rows combined by the reducer, from its identity on; shape = {v}. Only
-// sums have a derivative here: users of the others give a line with theirs.
+// Indices [b..,n..], updates [b..,n..,d..] -> [b..,v,d..]: rows combined by the reducer, starting at its identity; shape = {v}. Only sums
+// are differentiable here: callers supply the derivative of the others.
 SHARDARRAY_OP op_scatter{
     .name = "scatter",
     .form = Form::library,
@@ -158,7 +158,7 @@ SHARDARRAY_OP op_scatter{
     .trait = Trait::sums,
     .on_parts = complex_ops::scatter};
 
-// ---------------------------------------------------------------- take of any axis
+// ---------------------------------------------------------------- take along an axis
 Array take_fn::operator()(const Array& x, const Array& index, std::optional<std::int64_t> axis, TakeMode mode,
                           Where w) const {
   const Site site(w, "take");
@@ -173,8 +173,8 @@ Array take_fn::operator()(const Array& x, const Array& index, std::optional<std:
 }
 
 // ---------------------------------------------------------------- take_along_axis
-// take_along where dimensions of size 1 beside the axis are broadcast; of x they are not repeated, but belong to the index alone,
-// as the axis does. The others are a batch.
+// take_along where other dimensions of size 1 are broadcast; x is not repeated along them: they belong to the index alone, like the axis.
+// The rest is a batch.
 static Array taken_beside(const Array& x, const Array& index, std::size_t dim) {
   const Shape& from = x.shape();
   Shape batch, own, wanted = index.shape(), rows;
@@ -187,7 +187,7 @@ static Array taken_beside(const Array& x, const Array& index, std::size_t dim) {
   rows.push_back(from[dim]);
   const Shape order = joined_shape(batch, own);
   const Array at = primitive::transpose(primitive::broadcast_to(index, wanted), order);
-  // behind the batch x has the axis and dimensions of size 1
+  // after the batch x has the axis and dimensions of size 1
   const Array table = primitive::reshape(primitive::transpose(x, order), rows);
   return primitive::transpose(primitive::take(table, at, static_cast<std::int64_t>(batch.size()),
                                               static_cast<std::int64_t>(own.size())),

@@ -1,4 +1,4 @@
-// Histograms of several dimensions: the bin of each dimension by a search, all of them as one position.
+// Multi-dimensional histograms: finds the bin in each dimension by search, then combines them to one position.
 #include <fmt/core.h>
 
 #include "base/count_text.h"
@@ -15,7 +15,7 @@ Array histogram_bin_edges(const Array& x, std::int64_t bins,
   return histogram(x, bins, {.range = range}).second;
 }
 
-// Of vectors of one length, one for each dimension.
+// Coordinates as vectors of equal length, one per dimension.
 static Array counted_points(const char* function, const std::vector<Array>& coordinates,
                             const std::vector<Array>& edges, const Array* weights) {
   WeakType t = api::promoted_all(function, coordinates);
@@ -54,7 +54,7 @@ static Array counted_points(const char* function, const std::vector<Array>& coor
   const Array row = primitive::select(inside, number, primitive::like_whole(number, -1));
   const WeakType of_result = weights != nullptr ? api::to_inexact(api::promoted(function, {weights}))
                                                 : WeakType{DType::int32, false};
-  // as whole numbers: a float stops counting at 2^24
+  // counts are integers: a float32 stops counting at 2^24
   const Array updates = weights != nullptr
                             ? primitive::cast(api::cast(*weights, of_result), api::computed(of_result.dtype))
                             : primitive::full(points, DType::int32, 1);

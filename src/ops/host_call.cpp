@@ -1,5 +1,5 @@
-// host_call: an effect on the host with the operands' values. Never reaches the compiler: its operands become results of the
-// program, and the call happens after the run.
+// host_call: an effect on the host with the operands' values. It never reaches the compiler: its operands become results of the program,
+// and the call happens after the run.
 #include "graph/host_call.h"
 #include "ops/rules.h"
 
@@ -15,7 +15,7 @@ static Batched host_call_batch(const BatchArgs& b) {
   return {{record(op_host_call, b.in, std::move(a))}, {false}};
 }
 
-// attrs.host with the operands' values; the result is nothing.
+// Calls attrs.host with the operands' values; the result is a dummy.
 SHARDARRAY_OP op_host_call{.name = "host_call",
                            .form = Form::collective,
                            .rule = pointwise_rule,

@@ -1,4 +1,4 @@
-// Subscripts: numpy's indexing, and functional updates of the indexed part.
+// Indexing with numpy's rules, and functional updates of the indexed part.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -16,12 +16,12 @@ namespace shardarray {
 
 namespace {
 
-// A subscript as: slice (lo, hi, step >= 1), then reverse, then reshape.
+// An index as slice (lo, hi, step >= 1), then reverse, then reshape.
 struct Selection {
   Shape lo, hi, step;
-  Shape reversed;  // dimensions, from the last
+  Shape reversed;  // dimensions, counted from the last
   Shape region;    // shape of the slice
-  Shape result;    // without indexed dimensions, with new ones
+  Shape result;    // without indexed dimensions, with newaxis ones
 };
 
 using Kind = Index::Kind;
@@ -100,7 +100,7 @@ Array part(const Array& x, const Selection& s) {
                             s.result);
 }
 
-// True in the selected part; absent when that is everything.
+// True in the selected part; absent if that is everything.
 Array mask(const Shape& shape, const Selection& s) {
   Array m;
   for (std::size_t d = 0; d < shape.size(); d++) {
@@ -120,7 +120,7 @@ Array mask(const Shape& shape, const Selection& s) {
   return m;
 }
 
-// x with the update in the selected part.
+// x with the selected part updated.
 Array updated_part(const char* function, const Array& x, const Selection& s, const Array& value, Update how) {
   const Shape& shape = x.shape();
   check_fits(function, value.shape(), s.result);
@@ -131,7 +131,7 @@ Array updated_part(const char* function, const Array& x, const Selection& s, con
   return m.has_value() ? primitive::select(m, y, x) : y;
 }
 
-// The value for each element that a mask of the first dimensions chooses, where it is the same one; else absent.
+// The value for every element selected by a mask of the leading dimensions, if it is the same for all; else absent.
 Array value_of_all(const Array& value, std::size_t rest) {
   const Shape& shape = value.shape();
   if (shape.size() <= rest) return value;
@@ -139,7 +139,7 @@ Array value_of_all(const Array& value, std::size_t rest) {
   return primitive::reshape(value, Shape(shape.begin() + 1, shape.end()));
 }
 
-// Of bools or is the larger one, and the smaller one.
+// For bools, or is max and and is min.
 Reducer combining(Update how, DType t) {
   switch (how) {
     case Update::set: return Reducer::none;
@@ -153,13 +153,13 @@ bool has_gaps(const Selection& s) {
   return !s.reversed.empty() ||
          std::any_of(s.step.begin(), s.step.end(), [](std::int64_t step) { return step != 1; });
 }
-// Each array is one position, and what is chosen beside them has no gaps.
+// Whether each array is a single position, and the slices beside them are contiguous.
 bool is_one_part(const ArraysAt& at, const Selection& s) {
   return !has_gaps(s) &&
          std::all_of(at.arrays.begin(), at.arrays.end(), [](const Array& a) { return a.shape().empty(); });
 }
-// A part that is better written alone than chosen by masks in a pass over all of x. Devices need the update whole along the dimensions
-// in which it is a part: that moves nothing if these have one element or it is the same there, and little if the part is small.
+// Whether to write only the part, instead of selecting by masks in a pass over all of x. Every device then needs the whole update along
+// the dimensions that are sliced: nothing moves if these have one element or the update is a broadcast, and little if the part is small.
 bool is_small_part(const Shape& shape, const Selection& s, const Array& value) {
   constexpr std::int64_t small = 64;
   if (has_gaps(s)) return false;
@@ -171,13 +171,13 @@ bool is_small_part(const Shape& shape, const Selection& s, const Array& value) {
   return !is_whole && (is_row || num_elements(value.shape()) == 1 ||
                        num_elements(s.region) <= num_elements(shape) / small);
 }
-// Such a part alone is written.
+// Writes only such a part.
 Array updated_where_data_says(const Array& x, const ArraysAt& at, const Selection& s, const Array& v,
                               Update how, TakeMode mode) {
   const Shape& shape = x.shape();
   Shape sizes = s.region, dims;
   std::vector<Array> starts;
-  std::size_t k = 0;  // of the arrays
+  std::size_t k = 0;  // index into the arrays
   for (std::size_t d = 0; d < shape.size(); d++) {
     const bool is_array = k < at.own.size() && at.own[k] == static_cast<std::int64_t>(d);
     if (!is_array && s.region[d] == shape[d]) continue;
@@ -199,7 +199,7 @@ Array updated_where_data_says(const Array& x, const ArraysAt& at, const Selectio
   const auto replaced = [&] {
     return primitive::update(x, changed(how, primitive::part_at(x, sizes, dims, starts), part), dims, starts);
   };
-  // No kernel combines these where they lie.
+  // no kernel combines these in place
   if (is_half(t) || is_complex(t)) return replaced();
   if (how == Update::add || !is_floating(t))
     return primitive::update(x, part, dims, starts, {combining(how, t)});
@@ -278,7 +278,7 @@ Array IndexedArray::mul(const Array& v, const IndexOptions& o, Where w) const {
   const Site site(w, "at.mul");
   return updated("at.mul", x_, index_, v, Update::mul, o);
 }
-// 1 but for the part, which is v.
+// v in the selected part, 1 elsewhere.
 static Array ones_with(const char* function, const Array& x, const Subscript& index, const Array& v,
                        const IndexOptions& o) {
   type_of(x, function);

@@ -1,4 +1,4 @@
-// Positions that data says, and what stands there.
+// Finding positions in data, and reading and writing at such positions.
 #include "shardarray/indexing.h"
 
 #include <fmt/core.h>
@@ -14,7 +14,7 @@
 
 namespace shardarray {
 
-// ---------------------------------------------------------------- positions of what is not zero
+// ---------------------------------------------------------------- positions of nonzero elements
 void need_size(const char* function, std::int64_t size) {
   if (size < 0)
     throw ShapeError(
@@ -49,7 +49,7 @@ Array or_fill(const char* function, const Found& f, const Array& at, std::int64_
                     function, fill_value, name(at.dtype())));
   return primitive::select(f.is_there, at, primitive::like_whole(at, fill_value));
 }
-// The position in each dimension of a position in the flattened array.
+// Converts a flat position into one position per dimension.
 std::vector<Array> unraveled(const Array& at, const Shape& shape) {
   std::vector<Array> r(shape.size());
   Array rest = at;
@@ -173,7 +173,7 @@ Array put_along_axis_fn::operator()(const Array& x, const Array& index, const Ar
   check_fits("put_along_axis", values.shape(), beside);
   if (num_elements(beside) == 0) return x;
   need_rows("put_along_axis", x, t.shape[dim], axis, index);
-  // the axis last; the others are a batch
+  // the axis moved last; the others are a batch
   const auto last = [&](const Array& y) { return moveaxis(y, static_cast<std::int64_t>(dim), rank - 1); };
   const RowIndex row = row_index(index, t.shape[dim], TakeMode::drop, true);
   const Array number = last(primitive::broadcast_to(
@@ -212,7 +212,7 @@ Array choose(const Array& index, const std::vector<Array>& choices, TakeMode mod
   return primitive::select(primitive::broadcast_to(row.inside, shape), r, outside_value(type_of(r)));
 }
 
-// ---------------------------------------------------------------- parts that begin where data says
+// ---------------------------------------------------------------- parts that start at positions in data
 static void need_begin(const char* function, const Array& start, std::int64_t n, std::int64_t size) {
   need_index(function, start);
   if (!start.shape().empty())
@@ -230,7 +230,7 @@ static void need_starts(const char* function, const std::vector<Array>& starts, 
       fmt::format("{}: {} and {} for shape {}. There is one of each for a dimension. Give as many.", function,
                   count_text(starts.size(), "start"), count_text(sizes.size(), "size"), to_string(shape)));
 }
-// The dimensions in which a part is smaller than the whole, and where it begins there.
+// The dimensions in which a part is smaller than the whole, with its starts there.
 struct PartBegins {
   Shape dims;
   std::vector<Array> starts;
@@ -255,7 +255,7 @@ static Array part_of(const char* function, const Array& x, const std::vector<Arr
   const PartBegins begins = part_begins(function, type_of(x, function).shape, starts, sizes);
   return primitive::part_at(x, sizes, begins.dims, begins.starts);
 }
-// Strong, as what JAX's functions of these names give.
+// Strong, as in JAX.
 static Array with_update(const char* function, const Array& x, const Array& update,
                          const std::vector<Array>& starts) {
   const Type& t = type_of(x, function);
@@ -266,7 +266,7 @@ static Array with_update(const char* function, const Array& x, const Array& upda
   if (num_elements(y.shape()) == 0) return before;
   return begins.dims.empty() ? y : primitive::update(before, y, begins.dims, begins.starts);
 }
-// One start, 0 in the other dimensions.
+// The given start along one dimension, 0 along the others.
 static std::vector<Array> starts_along(std::size_t rank, std::size_t dim, const Array& start) {
   std::vector<Array> starts(rank, primitive::full({}, DType::int32, 0));
   starts[dim] = start;

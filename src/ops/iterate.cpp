@@ -1,4 +1,4 @@
-// scan: a graph called again and again. See graph/iteration.h.
+// scan: a graph that is called repeatedly. See graph/iteration.h.
 #include "graph/iteration.h"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ static Types iterate_type(const Call& c) {
   return types;
 }
 
-// A carry lies where it was at first; what else is cut is the matter of the graph inside.
+// Carries keep their initial placement; everything else is placed inside the graph.
 static Rule iterate_rule(const Call& c) {
   const Iteration it = Iteration::of(*c.attrs);
   Rule r;
@@ -51,7 +51,7 @@ static Rule iterate_rule(const Call& c) {
   return r;
 }
 
-// Grows what is true of carries until it is true of what they become.
+// The least fixed point of a property of carries that the body propagates.
 template <class Becomes>
 static void close_over_carries(const Iteration& it, std::vector<bool>& of_input, Becomes becomes) {
   for (bool grew = true; grew;) {
@@ -62,7 +62,7 @@ static void close_over_carries(const Iteration& it, std::vector<bool>& of_input,
   }
 }
 
-// The carries in `wanted` as every call finds them, as sequences: results of the node where it gives them, else computed again.
+// The carries in `wanted` as each call receives them, as sequences: results of the node if it returns them, else recomputed.
 static Arrays carry_sequences(const Node& n, std::span<const Array> in, std::span<const Array> out,
                               const std::vector<bool>& wanted) {
   Iteration it = Iteration::of(n.attrs());
@@ -88,12 +88,12 @@ static Arrays carry_sequences(const Node& n, std::span<const Array> in, std::spa
   return sequences;
 }
 
-// An iteration that is put together input by input.
+// Builds an iteration input by input.
 struct IterationDraft {
   Iteration it;
   Graph body;
   Arrays operands;
-  std::vector<std::size_t> meaning;  // of the results, for who asks
+  std::vector<std::size_t> meaning;  // of the results, as the caller's indices
 
   void take(const Array& input, const Array& operand) {
     body.in.push_back(input);
@@ -105,7 +105,7 @@ struct IterationDraft {
   }
   void end_constants() { it.constants = body.in.size(); }
   void end_carries() { it.carries = body.in.size() - it.constants; }
-  // What was given, by meaning: one of n.
+  // Returns the results by meaning, out of n.
   Arrays record(std::size_t n) {
     it.body = std::make_shared<const Graph>(std::move(body));
     const Arrays given = record_iteration(it, operands);
@@ -115,7 +115,7 @@ struct IterationDraft {
   }
 };
 
-// The next of `list`, one for each flag that is set.
+// The next elements of `list`, one per flag that is set.
 static Arrays next_where(const std::vector<bool>& flags, std::span<const Array>& list) {
   Arrays r(flags.size());
   for (std::size_t k = 0; k < flags.size(); k++) {
@@ -126,7 +126,7 @@ static Arrays next_where(const std::vector<bool>& flags, std::span<const Array>&
   return r;
 }
 
-// The derivative of one call. `has`: the operands that have tangents; grows by the carries that get some. `flows`: the results.
+// The derivative of one call. `has`: the operands with tangents; extended by carries that get one. `flows`: the results with tangents.
 static Graph derived_call(const JvpArgs& v, const Iteration& it, std::vector<bool>& has,
                           std::vector<bool>& flows) {
   const Graph& body = *it.body;
@@ -137,7 +137,7 @@ static Graph derived_call(const JvpArgs& v, const Iteration& it, std::vector<boo
     return flows;
   });
   Graph derived;
-  for (bool all_flow = false; !all_flow;) {  // where a derivative is zero less depends on the tangents
+  for (bool all_flow = false; !all_flow;) {  // where a derivative is zero, fewer results depend on tangents
     derived = v.graphs.derive(body, has);
     std::vector<bool> tangents(derived.in.size(), true);
     std::fill_n(tangents.begin(), body.in.size(), false);
@@ -153,8 +153,8 @@ static Graph derived_call(const JvpArgs& v, const Iteration& it, std::vector<boo
   return derived;
 }
 
-// Tangents are carried through an iteration of their own, linear in them. It finds the carries of every call as sequences and
-// computes from them what the derivative needs besides: memory for carries only, as if every call was a checkpoint.
+// Tangents are carried through an iteration of their own, linear in them. It receives the carries of every call as sequences and recomputes
+// from them what the derivative needs: memory is needed for carries only, as if every call was a checkpoint.
 static Arrays iterate_jvp(const JvpArgs& v) {
   const Iteration it = Iteration::of(v.node.attrs());
   const Graph& body = *it.body;
@@ -182,16 +182,16 @@ static Arrays iterate_jvp(const JvpArgs& v) {
   return d.record(flows.size());
 }
 
-// Backwards through the calls: cotangents of the carries are carried, those of the constants added up on the way.
+// Runs the calls backwards: cotangents of carries are carried, those of constants accumulated.
 static Arrays iterate_transpose(const TransposeArgs& t) {
   const Iteration it = Iteration::of(t.node.attrs());
   const Graph& body = *it.body;
   std::vector<bool> linear = t.linear, flows;
   close_over_carries(it, linear, [&] { return flows = depending(body, linear); });
   for (std::size_t k = 0; k < it.carries; k++) flows[k] = linear[it.constants + k];
-  for (std::size_t k = it.carries; k < flows.size(); k++)  // of what nobody asked for: no sequence of zeros
+  for (std::size_t k = it.carries; k < flows.size(); k++)  // no sequence of zeros for unused results
     flows[k] = flows[k] && t.cotangents[k].has_value();
-  std::vector<bool> fixed;  // inputs that are not linear
+  std::vector<bool> fixed;  // non-linear inputs
   for (std::size_t k = 0; k < linear.size(); k++) fixed.push_back(!linear[k]);
   const auto first_carry = fixed.begin() + static_cast<std::ptrdiff_t>(it.constants);
   const Arrays carries =
@@ -237,14 +237,14 @@ static Arrays iterate_transpose(const TransposeArgs& t) {
   return d.record(t.in.size());
 }
 
-// Rows and the dimension along which elements are stacked change places.
+// Swaps the rows with the dimension along which elements are stacked.
 static Array swapped_front(const Array& x) {
   Shape perm = dims_of_rank(x.shape().size());
   std::swap(perm[0], perm[1]);
   return primitive::transpose(x, perm);
 }
 
-// Every call has rows; elements have theirs behind the dimension along which they are stacked.
+// Every call has rows; elements have theirs after the stacking dimension.
 static Batched iterate_batch(const BatchArgs& b) {
   Iteration it = Iteration::of(b.node.attrs());
   std::vector<bool> mapped = b.mapped, out_mapped;

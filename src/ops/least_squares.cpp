@@ -1,4 +1,4 @@
-// What the singular values of a matrix decide: pinv, norms, cond, matrix_rank, lstsq.
+// Functions of singular values: pinv, norms, cond, matrix_rank, lstsq.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ static double epsilon_of(DType t) {
 static double sides_of(const Array& a) {
   return static_cast<double>(std::max(matrices::size_from_last(a, 1), matrices::size_from_last(a, 2)));
 }
-// Element 0 of the last dimension, which stays.
+// Element 0 of the last dimension, which is kept.
 static Array first_value(const Array& s) { return primitive::slice_dim(s, s.shape().size() - 1, 0, 1); }
 static bool is_empty_matrix(const Array& a) {
   return matrices::size_from_last(a, 1) == 0 || matrices::size_from_last(a, 2) == 0;
@@ -29,7 +29,7 @@ static bool is_empty_matrix(const Array& a) {
 static Array scaled_rows(const Array& factors, const Array& x) {
   return primitive::mul_real(x, primitive::broadcast_to(expand_dims(factors, -1), x.shape()));
 }
-// 1 / s where `counts`, else 0; and no derivative where there is none.
+// 1 / s where `counts`, else 0 with zero derivative.
 static Array inverse_where(const Array& counts, const Array& s) {
   const Array one = primitive::like(s, 1);
   return primitive::select(counts, primitive::div(one, primitive::select(counts, s, one)),
@@ -56,7 +56,7 @@ static Arrays pinv_jvp(const JvpArgs& v) {
               less(t, matmul(p, matmul(a, t))))};
 }
 
-// The pseudo-inverse of A is a value with the derivative for a constant rank.
+// The pseudo-inverse of A as a value with the derivative for constant rank.
 SHARDARRAY_OP op_pinv{.name = "pinv",
                       .form = Form::view,
                       .rule = [](const Call& c) { return matrices_rule(c, "ji,ij->ji"); },
@@ -145,7 +145,7 @@ Array linalg::cond_fn::operator()(const Array& a, const CondOptions& o, Where w)
     matrices::need_square(function, a);
     r = primitive::mul(matrix_norm(x, {.ord = o.ord}), matrix_norm(inv(x), {.ord = o.ord}));
   }
-  // as NumPy: the inverse of what is singular may be NaN
+  // as in NumPy: the inverse of a singular matrix may be NaN
   const Array singular = primitive::binary(op_and, primitive::binary(op_ne, r, r),
                                            all(primitive::binary(op_eq, x, x), {-2, -1}));
   return api::cast(

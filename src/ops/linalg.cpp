@@ -1,4 +1,4 @@
-// Products: the op dot, and matmul, dot, tensordot and einsum made of it. All are sums over letters of two operands.
+// Products: the op dot, and matmul, dot, tensordot and einsum in terms of it. All are sums over letters of two operands.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ static Batched dot_batch(const BatchArgs& b) {
   return mapped({primitive::dot(term(0) + "," + term(1) + "->" + fresh + l.out, b.in[0], b.in[1])});
 }
 
-// attrs.letters: each letter in at least two of the three terms, none twice in one.
+// attrs.letters: each letter is in at least two of the three terms, and at most once in each.
 SHARDARRAY_OP op_dot{
     .name = "dot",
     .form = Form::gemm,
@@ -71,14 +71,14 @@ SHARDARRAY_OP op_dot{
 
 namespace {
 
-// An operand with one letter per dimension.
+// An operand with a letter per dimension.
 struct Term {
   Array x;
   std::string letters;
 };
 bool has(const std::string& s, char c) { return s.find(c) != std::string::npos; }
 
-// Behind the letters come what else a term may have: two operands of a kernel's rank have more dimensions than the alphabet.
+// After the letters come other characters: two operands of maximum rank have more dimensions than the alphabet has letters.
 char letter(std::size_t k) {
   return static_cast<char>(k < 26 ? 'a' + k : k < 52 ? 'A' + (k - 26) : '0' + (k - 52));
 }
@@ -88,7 +88,7 @@ std::string letters_from(std::size_t first, std::size_t count) {
   return s;
 }
 
-// Sums over the letters that `keep` lacks.
+// Sums over the letters not in `keep`.
 Term summed(Term t, const std::string& keep) {
   Shape dims;
   std::string rest;
@@ -99,14 +99,14 @@ Term summed(Term t, const std::string& keep) {
   return {primitive::reduce(Reducer::sum, t.x, dims), rest};
 }
 
-// The dimensions in the order of `order`, which has the same letters.
+// Transposes to the order of `order`, which has the same letters.
 Array ordered(const Term& t, const std::string& order) {
   Shape perm;
   for (char c : order) perm.push_back(static_cast<std::int64_t>(t.letters.find(c)));
   return primitive::transpose(t.x, perm);
 }
 
-// Broadcast to the letters of `all`.
+// Broadcasts to the letters of `all`.
 Array aligned(const Term& t, const std::string& all, const Shape& shape) {
   std::string mine;
   Shape dims;
@@ -118,7 +118,7 @@ Array aligned(const Term& t, const std::string& all, const Shape& shape) {
   return primitive::broadcast(ordered(t, mine), shape, dims);
 }
 
-// The product with the letters of `keep` that stand in a or b; in the order of `out` where those are its letters.
+// The product with those letters of `keep` that are in a or b; in the order of `out` if the letters are the same.
 Term product(const Term& a0, const Term& b0, const std::string& keep, const std::string& out) {
   const Term a = summed(a0, keep + b0.letters), b = summed(b0, keep + a0.letters);
   std::string shared, only_a, only_b;
@@ -140,7 +140,7 @@ Term product(const Term& a0, const Term& b0, const std::string& keep, const std:
   return {primitive::mul(aligned(a, result, shape), aligned(b, result, shape)), result};
 }
 
-// Products of bools are counted.
+// Products of bools are computed in int32.
 Array back_to(WeakType t, const Array& x) {
   return t.dtype == DType::bool_ ? primitive::cast(x, DType::bool_) : x;
 }
@@ -156,8 +156,8 @@ Array two_term_product(const char* function, const Array& a, const std::string& 
 // ---------------------------------------------------------------- matmul
 namespace {
 
-// One operand of a batched product: dimensions of size 1 that are broadcast go, so that their letter stands in the other
-// operand and the result only.
+// An operand of a batched product without the size-1 dimensions to be broadcast, so that their letter is only in the other operand and the
+// result.
 Term batched(const Array& x, std::size_t matrix_dims, const std::string& matrix, const Shape& batch) {
   const Shape& s = x.shape();
   const std::size_t own = s.size() - matrix_dims, skipped = batch.size() - own;
@@ -255,7 +255,7 @@ namespace {
   throw ShapeError(fmt::format("einsum: \"{}\": {}", text, what));
 }
 
-// The terms on both sides. Without "->" the result has the ellipsis, then the letters that stand once, sorted.
+// The terms on both sides. Without "->" the result has the ellipsis, then the letters that occur once, sorted.
 Letters parsed(const std::string& text, std::size_t operands) {
   std::string s = text;
   std::erase(s, ' ');
@@ -291,11 +291,11 @@ void check_letters(const std::string& text, const Letters& l) {
                                c, has(names, c) ? "twice" : "in no operand"));
 }
 
-// "..." becomes letters that the text lacks. An operand's dimensions of size 1 that are broadcast go.
+// Replaces "..." by unused letters. Size-1 dimensions of an operand that are broadcast are removed.
 void expand_ellipses(const std::string& text, Letters& l, std::vector<Array>& operands) {
   const std::string dots = "...";
   auto dotted = [&](const std::string& term) { return term.find(dots) != std::string::npos; };
-  std::vector<Shape> shapes;  // of the dimensions under the dots
+  std::vector<Shape> shapes;  // sizes of the dimensions under the dots
   for (std::size_t k = 0; k < operands.size(); k++) {
     const Shape& s = type_of(operands[k], "einsum").shape;
     const std::size_t named = dotted(l.in[k]) ? l.in[k].size() - 3 : s.size();
@@ -321,7 +321,7 @@ void expand_ellipses(const std::string& text, Letters& l, std::vector<Array>& op
   if (dotted(l.out)) l.out.replace(l.out.find(dots), 3, fresh);
 }
 
-// A dimension of size 1 is broadcast to the size that its letter has in others: the operand loses it.
+// Removes size-1 dimensions whose letter has another size in other operands: they are broadcast.
 void drop_ones(Letters& l, std::vector<Array>& operands) {
   std::int64_t size[128];
   std::fill(std::begin(size), std::end(size), 1);
@@ -334,7 +334,7 @@ void drop_ones(Letters& l, std::vector<Array>& operands) {
     if (n != 1) size[static_cast<unsigned char>(c)] = n;
   });
   std::vector<std::pair<std::size_t, std::size_t>>
-      ones;  // operand, dimension; the last ones of an operand first
+      ones;  // (operand, dimension); last dimensions of an operand first
   each([&](std::size_t k, std::size_t d, char c, std::int64_t n) {
     if (n == 1 && size[static_cast<unsigned char>(c)] != 1 && std::ranges::count(l.in[k], c) == 1)
       ones.emplace_back(k, d);
@@ -368,7 +368,7 @@ void check_sizes(const std::string& text, const Letters& l, const std::vector<Ar
   }
 }
 
-// Letters that stand twice in a term: the diagonal, by masking and summing one of them.
+// Repeated letters in a term: takes the diagonal by masking and summing one of them.
 Term on_diagonal(Term t) {
   for (std::size_t d = 0; d < t.letters.size(); d++) {
     const std::size_t first = t.letters.find(t.letters[d]);
@@ -383,7 +383,7 @@ Term on_diagonal(Term t) {
   return t;
 }
 
-// Which two are multiplied next.
+// The order of multiplications.
 std::vector<std::pair<std::size_t, std::size_t>> order_of(const std::vector<Term>& terms,
                                                           const std::string& result) {
   LetterSizes sizes{};

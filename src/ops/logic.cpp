@@ -1,4 +1,4 @@
-// Comparisons, bits, selection.
+// Comparisons, bit operations, selection.
 #include <fmt/core.h>
 
 #include <limits>
@@ -11,7 +11,7 @@ namespace shardarray {
 
 using namespace rules;
 
-// The common type of two operands that are integers or bool.
+// The common type of two integer or bool operands.
 static WeakType integer_type(const char* function, const Array& a, const Array& b) {
   api::need_integers(function, a);
   api::need_integers(function, b);
@@ -136,7 +136,8 @@ constexpr UnaryBody unary_body<"bitwise_not"> = [](const char* function, const A
 template SHARDARRAY_API Array UnaryFunction<"bitwise_not">::operator()(const Array&, Where) const;
 
 // ---------------------------------------------------------------- counting
-// The ones of an unsigned v: sums of 1, 2 and 4 bits side by side, then of bytes by a product (Warren, "Hacker's Delight", 5-1).
+// Population count of an unsigned v: sums of 1, 2 and 4 bits in parallel, then of bytes by a multiplication (Warren, "Hacker's Delight",
+// 5-1).
 static int emit_ones(KernelBuilder& b, int v) {
   const DType t = b.type(v);
   const auto width = static_cast<int>(8 * itemsize(t));
@@ -153,28 +154,28 @@ static int emit_ones(KernelBuilder& b, int v) {
   return b.binary(Code::shr, b.binary(Code::mul, v, number(0x0101010101010101u)),
                   number(static_cast<std::uint64_t>(width - 8)));
 }
-// f of the bits as unsigned numbers.
+// Applies f to the bits as unsigned integers.
 template <int (*f)(KernelBuilder&, int)> static void emit_of_bits(ScalarArgs& s) {
   const DType t = s.b.type(s.in[0]), word = unsigned_of(t);
   const int r = f(s.b, word == t ? s.in[0] : s.b.bitcast(s.in[0], word));
   s.out[0] = word == t ? r : s.b.bitcast(r, t);
 }
-// All bits below the highest one are set first: the zeros above are what is left.
+// Sets all bits below the highest one; the remaining zeros are the leading ones.
 static int emit_leading_zeros(KernelBuilder& b, int v) {
   const DType t = b.type(v);
   const auto width = static_cast<int>(8 * itemsize(t));
   for (int by = 1; by < width; by *= 2) v = b.binary(Code::or_, v, b.binary(Code::shr, v, b.constant(t, by)));
   return b.binary(Code::sub, b.constant(t, width), emit_ones(b, v));
 }
-// Euclid's steps, two and two: x % 0 is x here, so that (gcd, 0) and (0, gcd) stay as they are. As many as consecutive Fibonacci
-// numbers of this width need.
+// Euclid's algorithm, two steps per iteration: x % 0 is x here, so (gcd, 0) and (0, gcd) are fixed points. Enough steps for consecutive
+// Fibonacci numbers of this width.
 static void emit_gcd(ScalarArgs& s) {
   KernelBuilder& b = s.b;
   const DType t = b.type(s.in[0]);
   const bool has_sign = is_signed_integer(t);
   int x = has_sign ? b.unary(Code::abs, s.in[0]) : s.in[0],
       y = has_sign ? b.unary(Code::abs, s.in[1]) : s.in[1];
-  const int steps = static_cast<int>(8 * itemsize(t)) * 3 / 4 + 2;  // 1.44 a bit
+  const int steps = static_cast<int>(8 * itemsize(t)) * 3 / 4 + 2;  // 1.44 per bit
   for (int k = 0; k < steps; k++) {
     x = b.binary(Code::rem, x, y);
     y = b.binary(Code::rem, y, x);
@@ -195,7 +196,7 @@ constexpr BinaryBody binary_body<"gcd"> = [](const char* function, const Array& 
   return primitive::binary(op_gcd, x[0], x[1]);
 };
 template SHARDARRAY_API Array BinaryFunction<"gcd">::operator()(const Array&, const Array&, Where) const;
-// |a| (|b| / gcd), which wraps as JAX's does; of two zeros gcd is 0, and 0 * -1.
+// |a| (|b| / gcd), which wraps as in JAX; for two zeros gcd is 0, and the result 0 * -1.
 template <>
 constexpr BinaryBody binary_body<"lcm"> = [](const char* function, const Array& a, const Array& b) {
   const Arrays x = api::together(function, {&a, &b}, numbers_type(function, a, b));
@@ -236,7 +237,7 @@ constexpr UnaryBody unary_body<"clz"> = [](const char* function, const Array& x)
 };
 template SHARDARRAY_API Array UnaryFunction<"clz">::operator()(const Array&, Where) const;
 
-// ---------------------------------------------------------------- kinds of numbers, selection
+// ---------------------------------------------------------------- classification, selection
 SHARDARRAY_OP op_is_finite =
     elementwise({.name = "is_finite",
                  .type = bool_type,
@@ -274,7 +275,7 @@ static Types where_type(const Call& c) {
 }
 static Array or_zeros(const Array& t, const Array& x) { return t.has_value() ? t : zeros_of(type_of(x)); }
 
-// Condition, a, b.
+// Operands: condition, a, b.
 SHARDARRAY_OP op_where = elementwise(
     {.name = "where",
      .type = where_type,

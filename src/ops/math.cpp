@@ -1,4 +1,4 @@
-// Elementary functions of floats, and activations made of them.
+// Elementary functions of floats, and activations composed of them.
 #include <cmath>
 #include <numbers>
 
@@ -10,10 +10,10 @@ namespace shardarray {
 
 using namespace rules;
 
-extern const Op op_cos, op_cosh;  // of whose derivatives each is the other one
+extern const Op op_cos, op_cosh;  // needed by the derivatives of sin and sinh
 
 static Array squared(const Array& x) { return primitive::mul(x, x); }
-// 1 - x^2 without cancellation near |x| = 1. Of the product a derivative that is infinite there would be NaN.
+// 1 - x^2 without cancellation near |x| = 1. The derivative is that of 1 - x^2: an infinite tangent would make the product's NaN.
 static Array one_minus_square(const Array& x) {
   const Array one = primitive::like(x, 1);
   return primitive::with_slope_of(primitive::mul(primitive::add(one, x), primitive::sub(one, x)),
@@ -21,7 +21,7 @@ static Array one_minus_square(const Array& x) {
 }
 static Arrays divided(const JvpArgs& v, const Array& by) { return {primitive::div(v.tangents[0], by)}; }
 
-// x / r^2 and -y / r^2, by 1 / r twice: the square may be infinite or 0.
+// x / r^2 and -y / r^2, multiplying by 1 / r twice: r^2 may overflow or underflow.
 static Arrays atan2_jvp(const JvpArgs& v) {
   const Array &y = v.in[0], &x = v.in[1];
   const Array by = primitive::div(primitive::like(x, 1), primitive::binary(op_hypot, x, y));
@@ -218,8 +218,8 @@ SHARDARRAY_OP op_logistic = elementwise(
 template <> constexpr UnaryBody unary_body<"sigmoid"> = floating<op_logistic>;
 template SHARDARRAY_API Array UnaryFunction<"sigmoid">::operator()(const Array&, Where) const;
 
-// D0 = sin(pi x) / (pi x) and its derivatives: x D[k] + k D[k - 1] is that of sin(pi x) / pi, so D[k] follows from D[k - 1]; at 0
-// D[k] is pi^k cos(k pi / 2) / (k + 1).
+// D0 = sin(pi x) / (pi x) and its derivatives: x D[k] + k D[k - 1] is the k-th derivative of sin(pi x) / pi, so D[k] follows from D[k - 1];
+// at 0 D[k] is pi^k cos(k pi / 2) / (k + 1).
 static void emit_sinc(ScalarArgs& s) {
   using std::numbers::pi;
   KernelBuilder& b = s.b;
@@ -240,7 +240,7 @@ static void emit_sinc(ScalarArgs& s) {
 }
 static Arrays sinc_jvp(const JvpArgs& v);
 
-// attrs.lo = {k}: its k-th derivative.
+// attrs.lo = {k}: the k-th derivative.
 SHARDARRAY_OP op_sinc = elementwise({.name = "sinc", .jvp = sinc_jvp, .scalar = emit_sinc});
 static Arrays sinc_jvp(const JvpArgs& v) {
   Attrs a = v.node.attrs();
@@ -257,11 +257,11 @@ constexpr UnaryBody unary_body<"silu"> = [](const char* function, const Array& x
   return primitive::mul(y, primitive::unary(op_logistic, y));
 };
 template SHARDARRAY_API Array UnaryFunction<"silu">::operator()(const Array&, Where) const;
-// Exactly: 0.5 x erfc(-x / sqrt(2)); 1 + erf would cancel. Else 0.5 (1 + tanh u) = sigmoid(2u), u = sqrt(2 / pi) (x + 0.044715 x^3).
+// Exact: 0.5 x erfc(-x / sqrt(2)); 1 + erf would cancel. Approximate: 0.5 (1 + tanh u) = sigmoid(2u), u = sqrt(2 / pi) (x + 0.044715 x^3).
 Array gelu_fn::operator()(const Array& x, bool approximate, Where w) const {
   const Site site(w, "gelu");
   const WeakType t = {api::to_inexact(api::weak_type_of(x, "gelu")).dtype,
-                      false};  // strong, as jax.nn.gelu is
+                      false};  // strong, like jax.nn.gelu
   auto times = [](const Array& a, double v) { return primitive::mul(a, primitive::like(a, v)); };
   const auto exact = [&](const Array& y) {
     return primitive::mul(times(y, 0.5), primitive::unary(op_erfc, times(y, -std::numbers::sqrt2 / 2)));

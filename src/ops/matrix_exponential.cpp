@@ -14,11 +14,11 @@
 namespace shardarray {
 namespace {
 
-// A Pade approximant of exp, and the 1-norm up to which it is exact to the last bit of the dtype (Higham 2005, table 2.3; float32:
-// Higham 2008, table 10.2).
+// A Pade approximant of exp, and the 1-norm up to which it is accurate to the dtype's precision (Higham 2005, table 2.3; float32: Higham
+// 2008, table 10.2).
 struct Pade {
   double most_norm = 0;
-  std::vector<double> coefficients;  // of the numerator; those of the denominator alternate in sign
+  std::vector<double> coefficients;  // of the numerator; the denominator's alternate in sign
 };
 Pade pade_of(DType t) {
   if (part_type(t) == DType::float32)
@@ -28,7 +28,7 @@ Pade pade_of(DType t) {
            10559470521600, 670442572800, 33522128640, 1323241920, 40840800, 960960, 16380, 182, 1}};
 }
 
-// c[first] x^0 + c[first + 2] x^2 + .. up to x^6, from the even powers.
+// c[first] x^0 + c[first + 2] x^2 + ... up to x^6, from the even powers.
 Array even_sum(const std::vector<Array>& powers, const std::vector<double>& c, std::size_t first) {
   Array r;
   for (std::size_t k = 0; k < powers.size() && first + 2 * k < c.size(); k++)
@@ -36,7 +36,7 @@ Array even_sum(const std::vector<Array>& powers, const std::vector<double>& c, s
   return r;
 }
 
-// The even (first = 0) or odd coefficients: the odd ones lack one factor x. What is above x^6 has x^6 taken out.
+// The part with even (first = 0) or odd coefficients; the odd one lacks a factor x. Powers above x^6 are factored by x^6.
 Array pade_part(const std::vector<Array>& powers, const std::vector<double>& c, std::size_t first) {
   Array low = even_sum(powers, c, first);
   if (c.size() <= 8) return low;
@@ -71,7 +71,7 @@ Array linalg::expm_fn::operator()(const Array& a, const ExpmOptions& o, Where w)
     const Array still = primitive::binary(op_gt, halvings, primitive::like(halvings, static_cast<double>(k)));
     r = primitive::select(primitive::broadcast_to(still, r.shape()), matmul(r, r), r);
   }
-  // too large, or NaN
+  // NaN if the norm is too large or NaN
   const Array is_right =
       primitive::binary(op_le, halvings, primitive::like(halvings, static_cast<double>(o.max_squarings)));
   r = primitive::select(primitive::broadcast_to(is_right, r.shape()), r,

@@ -1,4 +1,4 @@
-// Reductions of what is not NaN, and running ones.
+// Reductions and running reductions that ignore NaN.
 #include <limits>
 
 #include "graph/trace_state.h"
@@ -9,7 +9,7 @@ namespace shardarray {
 
 static bool has_nan(const Array& x, const char* function) { return is_inexact(type_of(x, function).dtype); }
 static Array is_number(const Array& x) { return primitive::binary(op_eq, x, x); }
-// x, with what does not change r's result in place of NaN.
+// x with NaN replaced by the identity of r.
 static Array without_nan(const char* function, const Array& x, Reducer r) {
   return has_nan(x, function) ? only_chosen(is_number(x), r, x) : x;
 }
@@ -79,7 +79,7 @@ SHARDARRAY_API Array ReduceFunction<"nanargmin">::operator()(const Array& x, con
 }
 
 // ---------------------------------------------------------------- moments
-// `o` that chooses numbers alone.
+// `o` restricted to elements that are not NaN.
 static ReduceOptions of_numbers(const char* function, const Array& x, ReduceOptions o) {
   if (!has_nan(x, function)) return o;
   const Array chosen = chosen_elements(function, x, o);
@@ -105,7 +105,7 @@ SHARDARRAY_API Array SpreadFunction<"nanstd">::operator()(const Array& x, const 
   return shardarray::std(x, of_numbers("nanstd", x, o), ddof);
 }
 
-// ---------------------------------------------------------------- running
+// ---------------------------------------------------------------- running reductions
 static Array nancumsum_body(const char* function, const Array& x, const CumulativeOptions& o) {
   return cumsum(without_nan(function, x, Reducer::sum), o);
 }
@@ -125,7 +125,7 @@ SHARDARRAY_API Array CumulativeFunction<"nancumprod">::operator()(const Array& x
   return nancumprod_body("nancumprod", x, o);
 }
 
-// log(exp(a) + exp(b)). Equal infinities share the derivative, as other equal ones do.
+// log(exp(a) + exp(b)). Equal infinities split the derivative, like other equal values.
 static Array log_of_two(const Array& a, const Array& b) {
   const Array larger = primitive::binary(op_max, a, b), zero = primitive::like(a, 0);
   const Array equal = primitive::binary(op_eq, a, b);
@@ -136,7 +136,7 @@ static Array log_of_two(const Array& a, const Array& b) {
       primitive::binary(op_logaddexp, primitive::select(no_sum, zero, a), primitive::select(no_sum, zero, b));
   return primitive::select(no_sum, larger, sum);
 }
-// Every element takes up its neighbours 1, 2, 4, .. before it: each sum of exponentials has its own largest element.
+// Each element combines with those 1, 2, 4, ... before it, so that each sum of exponentials is scaled by its own maximum.
 static Array cumlogsumexp_body(const char* function, const Array& x, const CumulativeOptions& o) {
   const Array narrow = inexact(function, x, {.dtype = o.dtype});
   Array y = primitive::cast(narrow, api::computed(narrow.dtype()));

@@ -22,7 +22,7 @@ Array ShardedArray::literal_complex(std::complex<double> value, Where w) {
   return primitive::pair(literal(value.real(), DType::float32, true, w),
                          literal(value.imag(), DType::float32, true, w));
 }
-// One that int32 cannot hold is a weak int64, or uint64.
+// A value that does not fit into int32 becomes a weak int64 or uint64.
 Array ShardedArray::literal_int(std::int64_t value, Where w) {
   const Site site(w);
   using Limits = std::numeric_limits<std::int32_t>;
@@ -49,7 +49,8 @@ Array Operand::value() const {
 
 namespace {
 
-// The number x at once in the dtype that it takes beside `partner`; as a literal where promotion or its errors decide.
+// Converts the number x directly to the dtype that promotion with `partner` gives; keeps a literal where that depends on the rules or
+// throws.
 Array beside(const Operand& x, const Array& partner) {
   const Type& t = type_of(partner);
   const auto taken = [&](auto v) -> Array {
@@ -96,8 +97,8 @@ Array operator<=(const Operand& a, const Operand& b) { return apply(less_equal, 
 Array operator>(const Operand& a, const Operand& b) { return apply(greater, a, b); }
 Array operator>=(const Operand& a, const Operand& b) { return apply(greater_equal, a, b); }
 
-// ---------------------------------------------------------------- functions of names that C has too
-// The function objects of operands, for the line of the first.
+// ---------------------------------------------------------------- functions whose names C also has
+// Forward to the function objects, with the line of the first operand.
 template <detail::FixedString name> static Array named_function(const Operand& x) {
   return UnaryFunction<name>{}(x.value(), x.where);
 }

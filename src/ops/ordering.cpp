@@ -1,4 +1,4 @@
-// Searching, counting and the largest elements, made of sort, take and scatter.
+// Searching, counting and top_k, composed of sort, take and scatter.
 #include "shardarray/ordering.h"
 
 #include <fmt/core.h>
@@ -20,11 +20,10 @@ static void need_vector(const char* function, const char* what, const Array& x) 
     throw ShapeError(fmt::format("{}: the {} are {}. They are a vector. Use ravel, or vmap for several.",
                                  current_function(function), what, to_string(type_of(x))));
 }
-// An operand of comparisons: short floats stay, they are compared exactly.
 static Array flattened(const Array& x) { return primitive::reshape(x, {x.size()}); }
 
 // ---------------------------------------------------------------- order
-// Stable by the last key, then by what was the order before it.
+// Stable sorts by each key, the last key last.
 Array lexsort_fn::operator()(const std::vector<Array>& keys, std::int64_t axis, Where w) const {
   const Site site(w, "lexsort");
   if (keys.empty()) throw ShapeError("lexsort: no keys. The last one is sorted by first. Give at least one.");
@@ -62,9 +61,9 @@ Array partition(const Array& x, std::int64_t kth, std::int64_t axis, Where w) {
   return sort(x, axis);
 }
 
-// Among the k groups of neighbours whose largest elements are the largest, and those that are left over behind all groups, are the k
-// largest elements: any other group has k elements in front of all of its own. Of how many neighbours, so that little is sorted: one
-// that leaves none over, if there is one near the best; 1: it does not pay.
+// The k largest elements are in the k groups of neighbours with the largest maxima, or in the remainder after all groups: any other group
+// has k elements before all of its own. Returns the group size that minimizes sorting, preferably near the optimum and without remainder; 1
+// if it does not pay.
 static std::int64_t group_size(std::int64_t n, std::int64_t k) {
   if (k == 0) return 1;
   const auto best = static_cast<std::int64_t>(std::sqrt(static_cast<double>(n) / static_cast<double>(k)));
@@ -74,7 +73,7 @@ static std::int64_t group_size(std::int64_t n, std::int64_t k) {
     if (n % s == 0 && (n % size != 0 || sorted(s) < sorted(size))) size = s;
   return n / size > k && sorted(size) < n / 2 ? size : 1;
 }
-// The elements of those of lines [.., n], in their order, and the same of `positions`.
+// Keeps only the elements of those groups in lines [.., n], in order, and the same of `positions`.
 static void keep_groups(Array& x, Array& positions, std::int64_t k) {
   const Shape lines = x.shape();
   const std::size_t dim = lines.size() - 1;
@@ -109,8 +108,8 @@ std::pair<Array, Array> top_k_fn::operator()(const Array& x, std::int64_t k, Whe
   if (k < 0 || k > shape[dim])
     throw ShapeError(fmt::format("top_k: k is {} of {}. It is not negative and not more. Give a smaller one.",
                                  k, count_text(shape[dim], "element")));
-  // Of blocks first, then of pairs of neighbours: of a dimension that is cut only the largest of each tile move. Shorter blocks would
-  // take longer to sort than the whole.
+  // First within blocks, then in pairs of neighbouring blocks: if the dimension is sharded, only the largest elements of each tile move.
+  // Shorter blocks would take longer to sort than the whole.
   std::int64_t blocks = 1;
   const std::int64_t n = shape[dim], least = std::max<std::int64_t>(4 * k, 4096);
   while (blocks < 64 && n % (2 * blocks) == 0 && n / (2 * blocks) >= least) blocks *= 2;
@@ -124,7 +123,8 @@ std::pair<Array, Array> top_k_fn::operator()(const Array& x, std::int64_t k, Whe
     for (const std::int64_t size : last) to.push_back(size);
     each([&](const Array& y) { return primitive::reshape(y, to); });
   };
-  // Ascending, what stands in front behind its equals: so the first of equal ones is the larger. Elements are turned round once.
+  // Sorts ascending with earlier elements after their equals, so that of equal ones the first counts as larger. This takes one initial
+  // reversal.
   const auto keep_largest = [&](std::int64_t of) {
     best = primitive::sort(best, dim + 1);
     each([&](const Array& y) { return primitive::slice_dim(y, dim + 1, of - k, of); });
@@ -145,7 +145,7 @@ std::pair<Array, Array> top_k_fn::operator()(const Array& x, std::int64_t k, Whe
 }
 
 // ---------------------------------------------------------------- searching
-// Does an element of the vector stand in front of v? NaN stands behind all others.
+// Whether an element of the vector is ordered before v. NaN comes last.
 static Array in_front(const Array& element, const Array& v, Side side) {
   Array before = primitive::binary(side == Side::left ? op_lt : op_le, element, v);
   if (!is_floating(v.dtype())) return before;
@@ -161,13 +161,13 @@ Array searchsorted_fn::operator()(const Array& x, const Array& v, Side side, Whe
   const Array table = api::cast(x, t), wanted = api::cast(v, t);
   const std::int64_t n = x.shape()[0];
   const Shape& shape = wanted.shape();
-  Array at = zeros_of({shape, DType::int32, false});  // so many elements stand in front
+  Array at = zeros_of({shape, DType::int32, false});  // number of elements before v
   if (n - 1 > (std::int64_t{1} << 30))
     throw DTypeError(fmt::format(
         "{}: the positions among {} elements do not fit into int32. A position is a value of its dtype. "
         "Search in parts.",
         current_function("searchsorted"), n));
-  const std::uint64_t longest = std::bit_floor(static_cast<std::uint64_t>(n));  // 0 of nothing
+  const std::uint64_t longest = std::bit_floor(static_cast<std::uint64_t>(n));  // 0 for an empty vector
   for (auto step = static_cast<std::int64_t>(longest); step > 0; step /= 2) {
     const Array next = primitive::add(at, primitive::like_whole(at, step));
     const Array fits = primitive::binary(op_le, next, primitive::like_whole(at, n));
@@ -194,7 +194,7 @@ Array digitize_fn::operator()(const Array& x, const Array& edges, bool right, Wh
 }
 
 // ---------------------------------------------------------------- counting
-// [length]: the updates added up by their row, in their dtype; what lies outside is dropped.
+// [length]: the sums of updates by row, in their dtype; out-of-range rows are dropped.
 static Array counted_by(const Array& rows, const Array& updates, std::int64_t length) {
   const DType t = updates.dtype(), wide = api::computed(t);
   return primitive::cast(
@@ -225,7 +225,7 @@ Array bincount_fn::operator()(const Array& x, const Array& weights, std::int64_t
                                  to_string(type_of(weights)), to_string(type_of(x))));
   return counted_numbers(x, api::cast(weights, api::counted(api::weak_type_of(weights, "bincount"))), length);
 }
-// What an element of the flattened array counts: as whole numbers 1, for a float stops counting at 2^24.
+// The weight of each flattened element; without weights integer 1, because a float32 stops counting at 2^24.
 static Array counted_weights(const Array& x, const HistogramOptions& o, WeakType t) {
   if (!o.weights.array) return primitive::full({x.size()}, DType::int32, 1);
   const Array& given = *o.weights.array;
@@ -294,7 +294,7 @@ std::pair<Array, Array> histogram_fn::equal_bins(const Array& x, std::int64_t bi
   const Array half = primitive::select(is_point, number(0.5), number(0));
   low = primitive::sub(low, half);
   high = primitive::add(high, half);
-  // as linspace: low (1 - part) + high part
+  // like linspace: low (1 - part) + high part
   const Shape shape{add_sizes(bins, 1)};
   const DType wide = api::computed(inexact_type);
   const Array k = primitive::cast(primitive::iota(shape, 0, api::position_type(shape)), wide);

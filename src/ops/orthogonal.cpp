@@ -1,4 +1,4 @@
-// Factorisations of matrices with orthogonal factors: qr, eigh, svd.
+// Matrix factorisations with orthogonal factors: qr, eigh, svd.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace shardarray {
 
 using namespace rules;
 
-// A vector as the factors of columns; of rows.
+// Broadcasts a vector along rows; along columns.
 static Array as_row(const Array& x) { return expand_dims(x, -2); }
 static Array as_column(const Array& x) { return expand_dims(x, -1); }
 // 1 / (x_j - x_i), with 0 on the diagonal.
@@ -35,8 +35,8 @@ static Types qr_type(const Call& c) {
 struct QrChange {
   Array dq, dr;
 };
-// Of A = Q R with a square R: Q^H dQ is skew, its lower triangle that of Q^H dA R^-1, and of its diagonal the imaginary part: the
-// diagonal of R stays real.
+// For A = Q R with square R: Q^H dQ is skew-Hermitian; its lower triangle is that of Q^H dA R^-1, and its diagonal the imaginary part of
+// that, so that R keeps a real diagonal.
 static QrChange thin_qr_change(const Array& q, const Array& r, const Array& da) {
   const Array change = primitive::triangular_solve(r, da, 0);
   const Array inside = matmul(matrices::adjoint(q), change), below = tril(inside, -1);
@@ -49,7 +49,7 @@ static QrChange thin_qr_change(const Array& q, const Array& r, const Array& da) 
   return {primitive::add(matmul(q, primitive::sub(skew, inside)), change),
           matmul(primitive::sub(inside, skew), r)};
 }
-// Of the columns of Q that complete its first n ones (arXiv:2409.13374, equations 32 and 33).
+// For the columns of Q that complete its first n ones (arXiv:2409.13374, equations 32 and 33).
 static Array completing_change(const Array& q, const Array& dq, std::int64_t n) {
   using namespace matrices;
   const std::int64_t m = size_from_last(q, 2);
@@ -65,7 +65,7 @@ static Arrays qr_jvp(const JvpArgs& v) {
   const Array &q = v.out[0], &r = v.out[1], &da = v.tangents[0];
   const std::int64_t m = size_from_last(da, 2), n = size_from_last(da, 1);
   const std::size_t column = da.shape().size() - 1;
-  if (m < n) {  // the square in front decides about Q
+  if (m < n) {  // Q depends only on the first m columns
     const QrChange d = thin_qr_change(q, columns(r, 0, m), columns(da, 0, m));
     const Array parts[] = {d.dr, primitive::add(matmul(adjoint(d.dq), columns(v.in[0], m, n)),
                                                 matmul(adjoint(q), columns(da, m, n)))};
@@ -77,7 +77,7 @@ static Arrays qr_jvp(const JvpArgs& v) {
   return {primitive::concatenate(parts, column), extended(d.dr, m, n)};
 }
 
-// Q, R; attrs.bits 1: Q is square.
+// Q, R; attrs.bits = 1: square Q.
 SHARDARRAY_OP op_qr{.name = "qr",
                     .form = Form::library,
                     .rule = [](const Call& c) { return matrices_rule(c, "ij->ik,kj"); },
@@ -104,7 +104,7 @@ static Types eigh_type(const Call& c) {
   return r;
 }
 
-// The perturbation theory of eigenvalues that differ.
+// First-order perturbation theory of distinct eigenvalues.
 static Arrays eigh_jvp(const JvpArgs& v) {
   const std::uint64_t bits = v.node.attrs().bits;
   const bool has_vectors = (bits & primitive::eigenvectors) != 0;
@@ -120,7 +120,7 @@ static Arrays eigh_jvp(const JvpArgs& v) {
   return r;
 }
 
-// Eigenvalues, rising, and if asked for eigenvectors as columns, of a Hermitian matrix of which one triangle is read.
+// Eigenvalues, ascending, and optionally eigenvectors as columns, of a Hermitian matrix given by one triangle.
 SHARDARRAY_OP op_eigh{
     .name = "eigh",
     .form = Form::library,
@@ -185,8 +185,8 @@ static const char* svd_letters(std::uint64_t bits) {
                                                    : "ij->k,il,mj";
 }
 
-// What dA gives beside the space of the factor `of`, whose partner is `by`: dA by, less its part in that space, by the singular
-// values.
+// The change of the factor `of` outside its column space: dA by, without its part in that space, divided by the singular values. `by` is
+// the other factor.
 static Array outside_change(const Array& of, const Array& by, const Array& da, const Array& s) {
   const Array change = matmul(da, by);
   const Array rest = primitive::sub(change, matmul(of, matmul(matrices::adjoint(of), change)));
@@ -196,8 +196,8 @@ static Array outside_change(const Array& of, const Array& by, const Array& da, c
                          primitive::div(primitive::imag(rest), sizes));
 }
 
-// What turns the columns of U by phases: i times the imaginary part of the diagonal of U^H dA V, by the singular values; nothing where
-// these are 0. V stays.
+// The phase change of U's columns: i times the imaginary part of the diagonal of U^H dA V, divided by the singular values; 0 where these
+// are 0. V keeps its phases.
 static Array phase_change(const Array& u, const Array& diagonal, const Array& s) {
   const Array is_zero = primitive::binary(op_eq, s, primitive::like(s, 0));
   const Array speed = primitive::select(
@@ -208,7 +208,7 @@ static Array phase_change(const Array& u, const Array& diagonal, const Array& s)
                          primitive::mul(primitive::real(u), by));
 }
 
-// The perturbation theory of singular values that differ.
+// First-order perturbation theory of distinct singular values.
 static Arrays svd_jvp(const JvpArgs& v) {
   using namespace matrices;
   const std::uint64_t bits = v.node.attrs().bits;
@@ -241,7 +241,7 @@ static Arrays svd_jvp(const JvpArgs& v) {
   return {primitive::real(diagonal), du, adjoint(dv)};
 }
 
-// Singular values, falling, and if asked for U and V^H, which are square with full_matrices.
+// Singular values, descending, and optionally U and V^H, which are square with full_matrices.
 SHARDARRAY_OP op_svd{.name = "svd",
                      .form = Form::library,
                      .rule = [](const Call& c) { return matrices_rule(c, svd_letters(c.attrs->bits)); },

@@ -1,4 +1,4 @@
-// Eight truths in a byte, and back.
+// Packing eight bools into a byte, and unpacking.
 #include <fmt/core.h>
 
 #include "base/sizes.h"
@@ -8,7 +8,7 @@
 
 namespace shardarray {
 
-// [8]: how far each bit of a byte is shifted.
+// [8]: the shift of each bit of a byte.
 static Array shifts(BitOrder order, DType t, const Shape& shape) {
   const Array up = primitive::iota(shape, shape.size() - 1, t);
   return order == BitOrder::little ? up : primitive::sub(primitive::like_whole(up, 7), up);

@@ -1,4 +1,4 @@
-// The parts of floating numbers (sign, exponent, fraction, neighbours), and what treats NaN, infinities and zeros apart.
+// The parts of floating numbers (sign, exponent, fraction, neighbours), and special treatment of NaN, infinities and zeros.
 #include <fmt/core.h>
 
 #include <limits>
@@ -16,9 +16,9 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// How a floating dtype is laid out.
+/// The bit layout of a floating dtype.
 struct FloatLayout {
-  DType bits;         // the signed integer of its width
+  DType bits;         // the signed integer of the same width
   int fraction_bits;  // stored
   int bias;
 };
@@ -53,7 +53,7 @@ constexpr BinaryBody binary_body<"copysign"> = [](const char* function, const Ar
   return primitive::select(is_negative(x[1]), primitive::neg(size), size);
 };
 template SHARDARRAY_API Array BinaryFunction<"copysign">::operator()(const Array&, const Array&, Where) const;
-// The bits of a positive number count upwards with it, those of a negative one with its size.
+// As integers, bits of positive numbers increase with the value, those of negative ones with the magnitude.
 template <>
 constexpr BinaryBody binary_body<"nextafter"> = [](const char* function, const Array& a, const Array& b) {
   const Arrays given = api::floats_together(function, {&a, &b});
@@ -103,7 +103,7 @@ constexpr UnaryBody unary_body<"isneginf"> =
     [](const char* function, const Array& x) { return is_infinity(function, x, -kInfinity); };
 template SHARDARRAY_API Array UnaryFunction<"isneginf">::operator()(const Array&, Where) const;
 
-// The number that is larger (smaller), or the one that is a number.
+// The larger (smaller) number; if one is NaN, the other.
 template <const Op& better> static Array with_numbers(const char* function, const Array& a, const Array& b) {
   const Arrays x = api::together(function, {&a, &b}, api::promoted(function, {&a, &b}));
   Array first = primitive::binary(better, x[0], x[1]);
@@ -135,7 +135,7 @@ Array nan_to_num_fn::operator()(const Array& x, const NanToNumOptions& o, Where 
   return primitive::select(x == -kInfinity, or_number(o.neginf, primitive::neg(high)), r);
 }
 
-// ---------------------------------------------------------------- division that truncates, fractions
+// ---------------------------------------------------------------- truncated division, fractions
 template <>
 constexpr BinaryBody binary_body<"fmod"> = [](const char* function, const Array& a, const Array& b) {
   api::need_real(function, a);
@@ -153,7 +153,7 @@ std::pair<Array, Array> modf(const Operand& operand) {
 }
 
 // ---------------------------------------------------------------- exponents
-// 2^n as `t` for int32 n of normal numbers.
+// 2^n as `t`, for int32 n in the normal range.
 static Array two_to(const Array& n, DType t) {
   const FloatLayout layout = layout_of(t);
   const Array wide = primitive::cast(n, layout.bits);
@@ -178,8 +178,8 @@ std::pair<Array, Array> frexp(const Operand& operand) {
   const Array fraction = (y * two_to(-half, y.dtype())) * two_to(half - e, y.dtype());
   return {api::cast(fraction, {t.dtype, false}), e};
 }
-// In up to three steps, of which only the last one can round: the others leave the normal range only where the result is 0 or
-// infinite (musl's scalbn has the same steps).
+// Up to three steps, of which only the last can round: the others leave the normal range only if the result is 0 or infinite (same steps as
+// musl's scalbn).
 Array ldexp(const Operand& operand, const Operand& exponent) {
   const Site site(operand.where, "ldexp");
   const Array x = operand.value(), n = exponent.value();
@@ -214,7 +214,7 @@ Array select(const std::vector<Array>& conditions, const std::vector<Array>& cho
     throw ShapeError(fmt::format(
         "select: {}, {}. Every condition has its choice, and there is one at least. Give as many of both.",
         count_text(conditions.size(), "condition"), count_text(choices.size(), "choice")));
-  // one type of all: pairs could lose digits or wrap on the way
+  // one common type: promoting in pairs could lose digits or wrap in between
   const WeakType t =
       promote_types(api::promoted_all("select", choices), api::weak_type_of(otherwise, "select"));
   Array r = api::cast(otherwise, t);

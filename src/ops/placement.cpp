@@ -1,4 +1,4 @@
-// Ops that say where an array is: constraint, beside, like.
+// Ops that determine placement: constraint, beside, like.
 #include "layout/spelling.h"
 #include "ops/rules.h"
 
@@ -6,10 +6,10 @@ namespace shardarray {
 
 using namespace rules;
 
-// A constraint may move its operand to other devices. What is computed from the operand there stays there, so the cotangent
-// has to come back: tangents pass through `beside`, which does nothing on their way and brings cotangents home. Of summands it is
-// whole: each device's is as much of the sum as the others'.
-// attrs.sharding; lo = {leading dimensions that it does not concern}; hi: dimensions that are open.
+// A constraint may move its operand to other devices, where everything computed from it stays, so the cotangent has to come back: tangents
+// pass through `beside`, which does nothing to them but brings cotangents back. A constraint to a partial sum has a combined cotangent:
+// every summand contributes alike.
+// attrs.sharding; lo = {number of leading dimensions that it ignores}; hi: unconstrained dimensions.
 SHARDARRAY_OP op_constraint{
     .name = "constraint",
     .form = Form::constraint,
@@ -34,8 +34,8 @@ SHARDARRAY_OP op_constraint{
           return mapped({record(op_constraint, b.in, std::move(a))});
         }};
 
-// Operand 0 on the devices of operand 1, of which nothing else matters. It is its own transpose: a cotangent goes where the
-// tangents come from, and that is where operand 1 is. Within one program all is on the same devices: there it is gone.
+// Operand 0 on the devices of operand 1, of which nothing else matters. It is its own transpose: a cotangent goes where the tangents come
+// from, which is where operand 1 is. Within one program all values are on the same devices, so it disappears.
 SHARDARRAY_OP op_beside = elementwise(
     {.name = "beside",
      .linearity = [](const Call&, int operand) { return operand == 0 ? Linear::each : Linear::no; },
@@ -56,8 +56,7 @@ SHARDARRAY_OP op_beside = elementwise(
      .scalar = [](ScalarArgs& s) { s.out[0] = s.in[0]; },
      .trait = Trait::beside});
 
-// Operand 0, placed as operand 1, of which nothing is read. Under a map only the values are left: rows have no placement of
-// their own.
+// Operand 0, placed like operand 1, whose values are not read. Under a map only the values remain: rows have no placement of their own.
 SHARDARRAY_OP op_like = elementwise(
     {.name = "like",
      .linearity = [](const Call&, int operand) { return operand == 0 ? Linear::each : Linear::no; },

@@ -1,4 +1,4 @@
-// Polynomials, made of pads, products and least squares.
+// Polynomials, composed of pads, products and least squares.
 #include "shardarray/polynomials.h"
 
 #include <fmt/core.h>
@@ -22,7 +22,7 @@ static Array floating_coefficients(const char* function, const Array& p) {
   need_coefficients(function, p);
   return api::cast(p, api::to_inexact(api::weak_type_of(p, function)));
 }
-// Both with as many coefficients as the longer one.
+// Both padded to the length of the longer one.
 static std::pair<Array, Array> of_one_length(const char* function, const Array& a, const Array& b) {
   need_coefficients(function, a);
   need_coefficients(function, b);
@@ -51,7 +51,7 @@ Array polymul_fn::operator()(const Array& a, const Array& b, Where w) const {
   return convolve(filled(a), filled(b));
 }
 
-// k (k - 1) .. (k - m + 1) for the powers k of n coefficients and m more behind them, which have a factor 1 in place of 0.
+// k (k - 1) .. (k - m + 1) for the powers k of n coefficients followed by m more, with factors 0 replaced by 1.
 static Array falling_factors(DType t, std::int64_t n, std::int64_t m, std::int64_t lowest) {
   const DType wide = api::computed(t);
   const Array position = primitive::cast(primitive::iota({n}, 0, api::position_type({n + m + lowest})), wide);
@@ -141,7 +141,7 @@ Array polyfit_fn::operator()(const Array& x, const Array& y, std::int64_t degree
     powers = powers * column;
     right = values.size() == 2 ? right * column : right * api::cast(weights, t);
   }
-  // columns of length 1: what is small beside the largest power would else be lost
+  // normalizes columns: otherwise small ones would be lost beside the largest power
   const Array length = sqrt(sum(square(powers), 0));
   const double eps = t.dtype == DType::float64    ? 0x1p-52
                      : t.dtype == DType::float32  ? 0x1p-23

@@ -1,5 +1,5 @@
-// Pooling: windows one dimension after the other, the last one first, by slices that are combined. What is equal keeps its order, so
-// that the first extremum in the order of the window is the one that counts.
+// Pooling: one dimension after the other, the last one first, by combining slices. Order is preserved, so that of equal extrema the first
+// in window order counts.
 #include "shardarray/pooling.h"
 
 #include <fmt/core.h>
@@ -13,10 +13,10 @@ namespace shardarray {
 
 namespace {
 
-/// Makes one of two neighbours, the first one first.
+/// Combines two neighbours, in order.
 using CombinePool = Array (*)(const Array& a, const Array& b);
 
-/// Windows along a dimension that are combined from left to right; long ones from windows of 1, 2, 4, .. elements.
+/// Combines windows along a dimension from left to right; long ones are built from windows of 1, 2, 4, ... elements.
 Array pooled_along(const Array& x, std::size_t dim, std::int64_t window, std::int64_t stride,
                    std::int64_t dilation, CombinePool combine) {
   constexpr std::int64_t few = 16;
@@ -86,7 +86,7 @@ PoolWindows pool_windows(const char* function, const Array& x, const Shape& wind
   return p;
 }
 
-/// With `outside` around x, each dimension when its windows slide: what they do not reach keeps its place among devices.
+/// Pads x with `outside`, each dimension just before its windows are applied: until then the other dimensions keep their sharding.
 Array pooled(const char* function, const Array& x, const PoolWindows& p, std::uint64_t outside,
              CombinePool combine) {
   Array y = x;
@@ -98,7 +98,7 @@ Array pooled(const char* function, const Array& x, const PoolWindows& p, std::ui
   return y;
 }
 
-// NaN is kept; of equal ones the first. Complex numbers may compare though a part is NaN.
+// NaN wins; of equal elements the first. Complex numbers may compare although a part is NaN.
 template <bool most> Array first_extremum(const Array& a, const Array& b) {
   Array is_first = primitive::binary(most ? op_ge : op_le, a, b);
   if (is_complex(a.dtype())) is_first = primitive::binary(op_and, is_first, primitive::binary(op_eq, b, b));
@@ -109,7 +109,7 @@ template <bool most> Array first_extremum(const Array& a, const Array& b) {
 template <bool most>
 Array extremum_pool(const char* function, const Array& x, const Shape& window, const PoolOptions& o) {
   const PoolWindows p = pool_windows(function, x, window, o);
-  constexpr double infinity = std::numeric_limits<double>::infinity();  // of integers the lowest and highest
+  constexpr double infinity = std::numeric_limits<double>::infinity();  // for integers: lowest and highest
   return pooled(function, x, p, primitive::bits_of(x.dtype(), most ? -infinity : infinity),
                 first_extremum<most>);
 }
@@ -118,7 +118,7 @@ Array summed_pool(const char* function, const Array& x, const PoolWindows& p) {
   return pooled(function, x, p, 0, primitive::add);
 }
 
-/// One dimension in `count` neighbouring windows.
+/// Splits a dimension into `count` adjacent windows and reduces each.
 Array adapted_along(const Array& x, std::size_t dim, std::int64_t count, Reducer reducer) {
   const std::int64_t size = x.shape()[dim], each = size / count, longer = size % count;
   std::vector<Array> parts;

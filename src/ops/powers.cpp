@@ -1,4 +1,4 @@
-// Powers, roots and logarithms of other bases, inverse hyperbolic functions, sums of exponentials, angles.
+// Powers, roots, logarithms to other bases, inverse hyperbolic functions, sums of exponentials, angles.
 #include <numbers>
 
 #include "ops/complex.h"
@@ -69,7 +69,7 @@ template SHARDARRAY_API Array BinaryFunction<"hypot">::operator()(const Array&, 
 SHARDARRAY_OP op_asinh =
     elementwise({.name = "asinh",
                  .jvp =
-                     [](const JvpArgs& v) {  // a square would overflow
+                     [](const JvpArgs& v) {  // squaring would overflow
                        return over(v, primitive::binary(op_hypot, v.in[0], primitive::like(v.in[0], 1)));
                      },
                  .scalar = emit_function<expand::asinh>,
@@ -103,14 +103,14 @@ SHARDARRAY_OP op_atanh =
 template <> constexpr UnaryBody unary_body<"arctanh"> = floating<op_atanh>;
 template SHARDARRAY_API Array UnaryFunction<"arctanh">::operator()(const Array&, Where) const;
 
-// exp(x - out), which is 1 where x is the result, of infinities too.
+// exp(x - out), which is 1 where x equals the result, even for infinities.
 static Arrays logaddexp_jvp(const JvpArgs& v) {
   const Array& out = v.out[0];
   const bool base2 = !v.node.attrs().lo.empty();
   Array t;
   for (std::size_t k = 0; k < 2; k++) {
     if (!v.tangents[k].has_value()) continue;
-    // infinities have no difference, and the share no slope there
+    // inf - inf is NaN; the share has no derivative there
     const Array all_of_it = primitive::binary(op_eq, v.in[k], out),
                 less = primitive::select(all_of_it, primitive::like(out, 0), primitive::sub(v.in[k], out));
     const Array share = primitive::exp(base2 ? scaled_by(less, std::numbers::ln2) : less);
@@ -118,7 +118,7 @@ static Arrays logaddexp_jvp(const JvpArgs& v) {
   }
   return {t};
 }
-// attrs.lo = {2}: of base 2.
+// attrs.lo = {2}: base 2.
 SHARDARRAY_OP op_logaddexp =
     elementwise({.name = "logaddexp", .type = same_type, .jvp = logaddexp_jvp, .scalar = [](ScalarArgs& s) {
                    s.out[0] = expand::logaddexp(s.b, s.in[0], s.in[1], !s.call.attrs->lo.empty());

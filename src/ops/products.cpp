@@ -1,4 +1,4 @@
-// Products made of matmul, tensordot and multiply.
+// Products composed of matmul, tensordot and multiply.
 #include "shardarray/products.h"
 
 #include <fmt/core.h>
@@ -75,7 +75,7 @@ Array kron_fn::operator()(const Array& a, const Array& b, Where w) const {
 }
 
 // ---------------------------------------------------------------- cross
-// The last dimension from 2 to 3 elements.
+// Pads the last dimension from 2 to 3 elements.
 static Array in_space(const Array& x) {
   const std::size_t rank = x.shape().size();
   Shape behind = Shape::filled(rank, 0);
@@ -126,7 +126,7 @@ Array matrix_power_fn::operator()(const Array& x, std::int64_t n, Where w) const
   }
 }
 
-// The chain first .. last, cut where `cut` says.
+// The product of first .. last, split as `cut` says.
 static Array chain_product(const std::vector<Array>& x, const std::vector<std::vector<std::size_t>>& cut,
                            std::size_t first, std::size_t last) {
   if (first == last) return x[first];
@@ -161,7 +161,7 @@ Array multi_dot_fn::operator()(const std::vector<Array>& operands, Where w) cons
           "multi_dot: {} @ {} contracts {} with {}. Neighbours agree there. Transpose an operand.",
           to_string(type_of(operands[k - 1])), to_string(type_of(operands[k])), x[k - 1].shape()[1],
           x[k].shape()[0]));
-  // cost[i][j]: the fewest multiplications for i .. j
+  // cost[i][j]: the minimal number of multiplications for i .. j
   std::vector<std::vector<double>> cost(n, std::vector<double>(n, 0));
   std::vector<std::vector<std::size_t>> cut(n, std::vector<std::size_t>(n, 0));
   for (std::size_t length = 1; length < n; length++)

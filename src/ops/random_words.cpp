@@ -1,4 +1,4 @@
-// The bits of random numbers.
+// Random bits.
 #include <algorithm>
 
 #include "ops/rules.h"
@@ -41,8 +41,8 @@ SHARDARRAY_OP op_threefry = elementwise({.name = "threefry",
                                          .jvp = no_tangent,
                                          .scalar = emit_threefry});
 
-// Philox 4x32, 10 rounds (same source): two products of 32 x 32 bits a round, whose high words are mixed with the other two words
-// and the key; the key grows by Weyl sequences.
+// Philox 4x32, 10 rounds (same source): two 32 x 32 bit products per round, whose high words are mixed with the other two words and the
+// key; the key advances by Weyl sequences.
 static void emit_philox(ScalarArgs& s) {
   KernelBuilder& b = s.b;
   auto word = [&](std::uint32_t v) { return b.constant_bits(DType::uint32, v); };

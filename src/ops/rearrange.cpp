@@ -1,4 +1,4 @@
-// Repeating, joining and splitting, made of reshape, broadcast, concatenate and slice.
+// Repeating, joining and splitting, composed of reshape, broadcast, concatenate and slice.
 #include "shardarray/rearrange.h"
 
 #include <fmt/core.h>
@@ -19,7 +19,7 @@ static void need_repeats(const char* function, std::int64_t n) {
     throw ShapeError(
         fmt::format("{}: {} times. The number is not negative. Use flip to reverse.", function, n));
 }
-// [n, m] as [1, n, 1, m], broadcast to [a, n, b, m].
+// [n, m] is reshaped to [1, n, 1, m] and broadcast to [a, n, b, m].
 Array tile_fn::operator()(const Array& x, const Shape& repeats, Where w) const {
   const Site site(w, "tile");
   Shape from = type_of(x, "tile").shape, by = repeats;
@@ -32,7 +32,7 @@ Array tile_fn::operator()(const Array& x, const Shape& repeats, Where w) const {
     for (std::int64_t size : {by[d], from[d]}) wide.push_back(size);
     result.push_back(mul_sizes(by[d], from[d]));
   }
-  if (std::find(result.begin(), result.end(), 0) != result.end())  // the repeats alone may be too many
+  if (std::find(result.begin(), result.end(), 0) != result.end())  // the repeats alone might overflow
     return zeros_of({result, type_of(x).dtype, type_of(x).weak});
   return primitive::reshape(primitive::broadcast_to(primitive::reshape(x, apart), wide), result);
 }
@@ -49,7 +49,7 @@ Array repeat_fn::operator()(const Array& x, std::int64_t n, std::optional<std::i
   shape[dim] = mul_sizes(shape[dim], n);
   return primitive::reshape(primitive::broadcast_to(primitive::reshape(y, apart), wide), shape);
 }
-// Where the operand and the axis of a repeat along counts are: flattened, unless one is named.
+// The operand and axis of a repeat with counts; flattened unless an axis is given.
 static std::pair<Array, std::size_t> repeated_along(const Array& x, std::optional<std::int64_t> axis,
                                                     std::int64_t counts) {
   const Array y = axis ? x : primitive::reshape(x, {num_elements(type_of(x, "repeat").shape)});
@@ -61,7 +61,7 @@ static std::pair<Array, std::size_t> repeated_along(const Array& x, std::optiona
                     count_text(counts, "count"), to_string(type_of(y)), dim));
   return {y, dim};
 }
-// Elements of the same count that stand side by side are one piece.
+// Adjacent elements with equal counts form one piece.
 Array repeat_fn::operator()(const Array& x, const Shape& counts, std::optional<std::int64_t> axis,
                             Where w) const {
   const Site site(w, "repeat");
@@ -89,7 +89,7 @@ static std::int64_t total_of(const Array& counts) {
   const Array wide = primitive::cast(counts, DType::int64);
   return sum(primitive::binary(op_max, wide, primitive::like(wide, 0))).item<std::int64_t>();
 }
-// Element i of the result is the first one at which more than i were counted.
+// Element i of the result is the first whose cumulative count exceeds i.
 Array repeat_fn::operator()(const Array& x, const Array& counts, const RepeatOptions& o, Where w) const {
   const Site site(w, "repeat");
   const Shape& mine = type_of(counts, "repeat").shape;
@@ -109,7 +109,7 @@ Array repeat_fn::operator()(const Array& x, const Array& counts, const RepeatOpt
         fmt::format("repeat: {} has no elements along axis {}, and {} are asked for. There is none to "
                     "repeat. Leave the length out.",
                     to_string(type_of(y)), dim, total));
-  // so many positions at most, however large the counts are
+  // clamped to `total` positions, however large the counts are
   const DType t = api::position_type({mul_sizes(total, std::max<std::int64_t>(each[0], 1))});
   Array times = primitive::cast(given, DType::int64);
   times = primitive::binary(op_max, times, primitive::like_whole(times, 0));
@@ -122,7 +122,7 @@ Array repeat_fn::operator()(const Array& x, const Array& counts, const RepeatOpt
 }
 
 // ---------------------------------------------------------------- lax.pad
-// Elements of one dimension apart, with the value between them.
+// Inserts `interior` copies of the value between the elements of a dimension.
 static Array spread_out(const Array& x, std::size_t dim, std::int64_t interior, const Array& value) {
   const std::int64_t n = x.shape()[dim];
   if (interior == 0 || n < 2) return x;
@@ -134,7 +134,7 @@ static Array spread_out(const Array& x, std::size_t dim, std::int64_t interior, 
   const Array wide = primitive::reshape(pad(primitive::reshape(x, apart), behind, value), merged);
   return primitive::slice_dim(wide, dim, 0, merged[dim] - interior);
 }
-// By a number.
+// Padding by a scalar.
 static Array padded_generally(const Array& x, const std::vector<PadWidths>& widths, const Array& value) {
   Array y = x;
   std::vector<std::pair<std::int64_t, std::int64_t>> around;
@@ -147,7 +147,7 @@ static Array padded_generally(const Array& x, const std::vector<PadWidths>& widt
       y = primitive::slice_dim(y, d, front, n - back);
       continue;
     }
-    // what goes of one end takes of what came at the other one
+    // a negative width removes more than n elements: it also removes padding of the other end
     if (add_sizes(n, around[d].first + around[d].second) < add_sizes(front, back))
       throw ShapeError(fmt::format(
           "pad_general: widths {} and {} of {} along axis {}. No more goes than there is. Remove fewer.",

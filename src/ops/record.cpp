@@ -19,7 +19,7 @@ namespace shardarray {
 using rules::from_last;
 
 // ---------------------------------------------------------------- constants
-// IEEE binary formats shorter than float: rounded to nearest even.
+// IEEE binary formats shorter than float, rounded to nearest even.
 static std::uint64_t small_float_bits(double v, int mantissa, int exponent) {
   const std::uint64_t sign = std::signbit(v) ? std::uint64_t{1} << (mantissa + exponent) : 0;
   const std::uint64_t infinity = ((std::uint64_t{1} << exponent) - 1) << mantissa;
@@ -65,15 +65,14 @@ std::uint64_t primitive::bits_of(DType t, double v) {
   }
 }
 
-// A magnitude that float64 has, with the last bit set where it is not v: the rounding to 16 bits sees on which side of a tie
-// v lies.
+// v rounded to odd, representable in float64 (last kept bit set if inexact), so that rounding to 16 bits is correct.
 static double to_odd_double(std::uint64_t v) {
   constexpr std::uint64_t low = (1 << 11) - 1;
   if (v >> 53 != 0 && (v & low) != 0) v = (v & ~low) | (low + 1);
   return static_cast<double>(v);
 }
 
-// Of a sign and a magnitude; everything is rounded once.
+// From sign and magnitude, rounded once.
 static std::uint64_t float_bits(DType t, bool is_negative, std::uint64_t magnitude) {
   const auto bits = [&](auto v) { return primitive::bits_of(t, static_cast<double>(is_negative ? -v : v)); };
   if (t == DType::float16 || t == DType::bfloat16) return bits(to_odd_double(magnitude));
@@ -89,7 +88,7 @@ std::uint64_t primitive::bits_of(DType t, std::uint64_t v) {
   return is_integer(t) ? low_bytes(t, v) : float_bits(t, false, v);
 }
 
-// Filled where they stay: literals and broadcasts are recorded by the million.
+// Filled in place: literals and broadcasts are recorded by the million.
 static std::shared_ptr<Attrs> fresh_attrs() { return std::allocate_shared<Attrs>(BlockAllocator<Attrs>()); }
 
 Array primitive::constant(DType t, std::uint64_t bits, bool weak) {
@@ -141,13 +140,13 @@ void primitive::check_literal(const Array& x, DType t) {
       name(t)));
 }
 
-// A literal in another dtype; absent for a complex one.
+// A literal in another dtype; absent for complex ones.
 static Array converted_literal(const Array& x, DType t, bool weak) {
   const Attrs& a = x.node()->attrs();
   if (a.dtype == DType::uint64) return primitive::constant(t, primitive::bits_of(t, a.bits), weak);
   if (a.dtype == DType::bool_ || is_integer(a.dtype))
     return primitive::constant(t, primitive::bits_of(t, sign_extended(a.dtype, a.bits)), weak);
-  if (a.dtype == DType::float32 && a.hi.size() == 1)  // as it was written, with all its digits
+  if (a.dtype == DType::float32 && a.hi.size() == 1)  // from the original double, with all its digits
     return primitive::constant(t, primitive::bits_of(t, std::bit_cast<double>(a.hi[0])), weak);
   if (a.dtype == DType::float32)
     return primitive::constant(
@@ -307,7 +306,7 @@ Array concatenate(std::span<const Array> parts, std::size_t dim) {
   return record(op_concatenate, parts, std::move(a));
 }
 
-// A stride s is made by a new minor dimension that is padded from 1 to s and merged.
+// Strides are created by a new minor dimension, padded from 1 to s and merged.
 Array embed(const Array& x, const Shape& lo, const Shape& step, const Shape& shape) {
   Array y = x;
   Shape after = shape;
@@ -326,7 +325,7 @@ Array embed(const Array& x, const Shape& lo, const Shape& step, const Shape& sha
   return pad(y, lo, after);
 }
 
-// ---------------------------------------------------------------- the others
+// ---------------------------------------------------------------- other ops
 Array reduce(Reducer r, const Array& x, const Shape& dims) {
   if (dims.empty()) return x;
   Attrs a;

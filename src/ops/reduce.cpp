@@ -1,4 +1,4 @@
-// Reductions, and functions made of them.
+// Reductions, and functions composed of them.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace shardarray {
 
 using namespace rules;
 
-// The reduced dimensions, from the first, increasing.
+// The reduced dimensions as non-negative numbers, increasing.
 static Shape reduced_dims(const Attrs& a, std::size_t rank) {
   Shape dims;
   for (std::int64_t d : a.dims) dims.push_back(static_cast<std::int64_t>(from_first(d, rank)));
@@ -54,7 +54,7 @@ static Rule reduce_rule(const Call& c) {
   return r;
 }
 
-// JAX's derivative of max and min: all elements that attain it share it equally; NaN where none does (of a NaN).
+// JAX's derivative of max and min: all elements that attain it share it equally; NaN if none does (for NaN).
 static Array extremum_tangent(const JvpArgs& v, const Shape& dims) {
   const Array &x = v.in[0], &t = v.tangents[0];
   const Array hit = primitive::cast(
@@ -63,7 +63,7 @@ static Array extremum_tangent(const JvpArgs& v, const Shape& dims) {
   return primitive::div(primitive::reduce(Reducer::sum, primitive::mul(t, hit), dims), count);
 }
 
-// Product rule on halves: (a, da)(b, db) = (ab, da b + a db) until one element is left. Right where elements are zero.
+// Product rule on halves, (a, da)(b, db) = (ab, da b + a db), until one element is left. Correct even if elements are zero.
 static Array product_tangent(const JvpArgs& v, const Shape& dims) {
   const Shape& shape = v.in[0].shape();
   Shape perm, merged;
@@ -114,7 +114,7 @@ static Arrays reduce_jvp(const JvpArgs& v) {
   }
 }
 
-// attrs.reducer over attrs.dims, which disappear.
+// attrs.reducer over attrs.dims, which are removed.
 SHARDARRAY_OP op_reduce{.name = "reduce",
                         .form = Form::reduce,
                         .rule = reduce_rule,
@@ -151,7 +151,7 @@ Array reduced(Reducer r, const Array& x, const Shape& axes, bool keepdims) {
   return with_kept(primitive::reduce(r, x, axes), x.shape(), axes, keepdims);
 }
 
-// ---------------------------------------------------------------- which elements, and what with
+// ---------------------------------------------------------------- masks and initial values
 Array chosen_elements(const char* function, const Array& x, const ReduceOptions& o) {
   if (!o.where.array) return {};
   const Array& mask = *o.where.array;
@@ -169,7 +169,7 @@ Array only_chosen(const Array& chosen, Reducer r, const Array& x) {
                          : r == Reducer::max                     ? -infinity
                          : r == Reducer::min                     ? infinity
                                                                  : 0;
-  if (is_complex(x.dtype()) && std::isinf(neutral)) {  // where real parts are equal, imaginary ones decide
+  if (is_complex(x.dtype()) && std::isinf(neutral)) {  // equal real parts are decided by the imaginary ones
     const Array part = primitive::like(primitive::real(x), neutral);
     return primitive::select(chosen, x, primitive::pair(part, part));
   }
@@ -209,7 +209,7 @@ void refuse_choice(const char* function, const ReduceOptions& o) {
                             current_function(function)));
 }
 
-// sum and prod of integers have at least 32 bits.
+// sum and prod of integers use at least 32 bits.
 template <Reducer r> static Array accumulated(const char* function, const Array& x, const ReduceOptions& o) {
   DType t = o.dtype.value_or(api::weak_type_of(x, function).dtype);
   if (!o.dtype && !is_inexact(t) && itemsize(t) < 4)
@@ -235,12 +235,12 @@ Array inexact(const char* function, const Array& x, const ReduceOptions& o) {
                                  current_function(function), name(t)));
   return primitive::cast(x, t);
 }
-// The sum over the axes divided by a number.
+// The sum over the axes, divided by a number.
 static Array averaged(const Array& x, const Shape& axes, bool keepdims, double divisor) {
   const Array total = reduced(Reducer::sum, x, axes, keepdims);
   return primitive::div(total, primitive::like(total, divisor));
 }
-// The sum of the chosen elements divided by how many there are less ddof. NaN where nothing is left.
+// The sum of the chosen elements divided by their number minus ddof. NaN if that is not positive.
 static Array averaged_of(const Array& chosen, const Array& x, const Shape& axes, bool keepdims,
                          std::int64_t ddof) {
   const Array total = reduced(Reducer::sum, only_chosen(chosen, Reducer::sum, x), axes, keepdims);
@@ -251,7 +251,7 @@ static Array averaged_of(const Array& chosen, const Array& x, const Shape& axes,
   return primitive::select(enough, primitive::div(total, primitive::cast(divisor, x.dtype())),
                            primitive::like(total, std::numeric_limits<double>::quiet_NaN()));
 }
-// Of all elements, or the chosen ones.
+// Over all elements, or the chosen ones.
 static Array averaged_where(const Array& chosen, const Array& x, const Shape& axes, bool keepdims,
                             std::int64_t ddof) {
   if (chosen.has_value()) return averaged_of(chosen, x, axes, keepdims, ddof);
@@ -270,14 +270,14 @@ static Array mean_body(const char* function, const Array& x, const ReduceOptions
 template <> constexpr ReduceBody reduce_body<"mean"> = mean_body;
 template SHARDARRAY_API Array ReduceFunction<"mean">::operator()(const Array&, const ReduceOptions&,
                                                                  Where) const;
-// Mean square distance to the mean, as wide as sums are.
+// The mean squared deviation, in the accumulation dtype.
 static Array wide_variance(const char* function, const Array& narrow, const ReduceOptions& o,
                            std::int64_t ddof) {
   refuse_initial(function, o);
   const Array wide = primitive::cast(narrow, api::computed(narrow.dtype()));
   const Array chosen = chosen_elements(function, narrow, o);
   const Shape axes = reduced_axes(function, narrow, o);
-  // what was not chosen may be NaN: it has no distance, and so no gradient
+  // unchosen elements may be NaN: they must not contribute, also not to the gradient
   const Array centred = only_chosen(
       chosen, Reducer::sum,
       primitive::sub(wide,
@@ -341,7 +341,7 @@ template SHARDARRAY_API Array ReduceFunction<"any">::operator()(const Array&, co
 template SHARDARRAY_API Array ReduceFunction<"all">::operator()(const Array&, const ReduceOptions&,
                                                                 Where) const;
 
-// Where an element stands among those with which it is reduced.
+// The position of each element among those it is reduced with.
 static Array positions(const char* function, const Shape& shape, const Shape& axes) {
   const std::int64_t n = count_of(shape, axes);
   if (n - 1 > std::numeric_limits<std::int32_t>::max())
@@ -362,7 +362,7 @@ static Array positions(const char* function, const Shape& shape, const Shape& ax
   return sum;
 }
 
-// The lowest position of the extremum, or of a NaN.
+// The first position of the extremum, or of a NaN.
 template <Reducer r> static Array position(const char* function, const Array& x, const ReduceOptions& o) {
   refuse_choice(function, o);
   Array y = api::cast(x, api::counted(api::weak_type_of(x, function)));
@@ -394,7 +394,7 @@ template SHARDARRAY_API Array ReduceFunction<"argmin">::operator()(const Array&,
                                                                    Where) const;
 
 // ---------------------------------------------------------------- exponentials
-// Of complex numbers the largest real part.
+// For complex numbers the largest real part.
 static Array constant_max(const Array& x, const Shape& axes) {
   const Array size = is_complex(x.dtype()) ? primitive::real(x) : x;
   return primitive::unary(op_stop_gradient,
@@ -437,11 +437,11 @@ template <> constexpr ReduceBody reduce_body<"logmeanexp"> = logmeanexp_body;
 template SHARDARRAY_API Array ReduceFunction<"logmeanexp">::operator()(const Array&, const ReduceOptions&,
                                                                        Where) const;
 namespace {
-/// x - max(x) along the axes, as wide as its sums are, -inf where nothing was chosen.
+/// x - max(x) along the axes, in the accumulation dtype; -inf where not chosen.
 struct Shifted {
   Array values, chosen;
   Shape axes;
-  DType result{};  ///< dtype
+  DType result{};  ///< dtype of the result
 };
 }  // namespace
 static Shifted shifted(const char* function, const Array& x, const SoftmaxOptions& o) {

@@ -1,4 +1,4 @@
-// resize: each dimension by a matrix of weights, which is a function of two positions.
+// resize: multiplies each dimension by a matrix of weights, computed from positions.
 #include "shardarray/image.h"
 
 #include <fmt/core.h>
@@ -14,8 +14,8 @@ namespace shardarray {
 
 namespace {
 
-/// Weights by distances that are not negative. Sources: R. G. Keys, Cubic convolution interpolation for digital image processing, 1981
-/// (a = -0.5); C. E. Duchon, Lanczos filtering in one and two dimensions, 1979.
+/// Weights by non-negative distances. Sources: R. G. Keys, Cubic convolution interpolation for digital image processing, 1981 (a = -0.5);
+/// C. E. Duchon, Lanczos filtering in one and two dimensions, 1979.
 Array resize_kernel(ResizeMethod method, const Array& x) {
   if (method == ResizeMethod::linear) return maximum(0, 1 - x);
   if (method == ResizeMethod::cubic) {
@@ -28,7 +28,7 @@ Array resize_kernel(ResizeMethod method, const Array& x) {
   return where(x > radius, 0, where(is_apart, waves / (pi * pi * (safe * safe)), 1));
 }
 
-/// [to, from]: what each new element is made of.
+/// [to, from]: the weights of each new element.
 Array resize_weights(ResizeMethod method, std::int64_t from, std::int64_t to, bool antialias, DType t) {
   const double inverse = static_cast<double>(from) / static_cast<double>(to);
   const Array target = primitive::cast(primitive::iota({to, from}, 0, DType::int32), t),
@@ -36,19 +36,19 @@ Array resize_weights(ResizeMethod method, std::int64_t from, std::int64_t to, bo
   Array distance = abs((target + 0.5) * inverse - 0.5 - source);
   if (antialias && inverse > 1) distance = distance / inverse;
   const Array weights = resize_kernel(method, distance), total = sum(weights, {.axis = 1, .keepdims = true});
-  // as in JAX: what has hardly any weight has none
+  // as in JAX: rows with almost no weight become 0
   const Array counts = abs(total) > 1000 * double{std::numeric_limits<float>::epsilon()};
   return where(counts, weights / where(counts, total, 1), 0);
 }
 
-/// By the nearest one, whose place is computed in float32 as in JAX.
+/// Nearest neighbour; its position is computed in float32, as in JAX.
 Array nearest_along(const Array& x, std::size_t dim, std::int64_t to) {
   const Array places = primitive::cast(primitive::iota({to}, 0, DType::int32), DType::float32);
   const Array middle = (places + 0.5) * static_cast<double>(x.shape()[dim]) / static_cast<double>(to);
   return take(x, primitive::cast(middle, DType::int32), static_cast<std::int64_t>(dim), TakeMode::clip);
 }
 
-/// Floats as products with weights, one dimension after the other.
+/// Multiplies floats by the weights, one dimension after the other.
 Array resized(const Array& x, const Shape& shape, ResizeMethod method, bool antialias) {
   if (is_complex(x.dtype()))
     return primitive::pair(resized(primitive::real(x), shape, method, antialias),

@@ -76,7 +76,7 @@ Array rows_along(const Array& x, const Array& index, std::size_t dim) {
                          std::ssize(index.shape()));
 }
 
-// Fractions and imaginary parts are not cut off without a word.
+// Fractions and imaginary parts are never dropped implicitly.
 void check_kind(const char* function, const Type& x, const Type& v) {
   if (is_inexact(x.dtype) && is_complex(v.dtype) && !is_complex(x.dtype))
     throw DTypeError(fmt::format(

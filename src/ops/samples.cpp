@@ -1,4 +1,4 @@
-// Functions of samples on a line: differences, slopes, integrals, interpolation, polynomials, convolutions.
+// Functions of samples along a line: differences, slopes, integrals, interpolation, polynomials, convolutions.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace shardarray {
 
-// The promoted operand, floating, as wide as it is computed; `t`: the dtype of the result.
+// The promoted, floating operand in the dtype of the computation; `t`: the dtype of the result.
 static Array wide_samples(const Array& x, WeakType& t) {
   t = api::to_inexact(t);
   return primitive::cast(api::cast(x, t), api::computed(t).dtype, t.weak);
@@ -26,7 +26,7 @@ static Array behind_first(const Array& x, std::size_t dim) {
   return primitive::slice_dim(x, dim, std::min<std::int64_t>(x.shape()[dim], 1), x.shape()[dim]);
 }
 
-// The parts one behind the other; a scalar is one element of each line.
+// The concatenation with prepend and append; a scalar is one element per line.
 static Array with_ends(const Array& x, const DiffOptions& o, std::size_t dim) {
   std::vector<Array> parts;
   const auto part = [&](const ArrayOption& end) {
@@ -96,7 +96,7 @@ static std::size_t sloped_axis(const Array& x, std::int64_t axis) {
                     to_string(type_of(x)), axis));
   return dim;
 }
-// Half the difference of both neighbours, at the ends of the element and its only one.
+// Half the difference of the two neighbours; at the ends the difference to the only one.
 static Array half_differences(const Array& y, std::size_t dim) {
   const std::int64_t n = y.shape()[dim];
   const auto between = [&](std::int64_t low, std::int64_t high, std::int64_t count) {
@@ -111,7 +111,7 @@ static Array half_differences(const Array& y, std::size_t dim) {
   parts.push_back(between(n - 2, n - 1, 1));
   return primitive::concatenate(parts, dim);
 }
-// The same at places along the dimension: inside what the neighbours weigh by their distances.
+// The same for given places along the dimension: inside, weighted by the distances of the neighbours.
 static Array slope_at(const Array& y, std::size_t dim, const Array& places) {
   const std::int64_t n = y.shape()[dim];
   Shape line = Shape::filled(y.shape().size(), 1);
@@ -171,7 +171,7 @@ std::vector<Array> gradient_fn::operator()(const Array& x, const Shape& axes,
 }
 
 // ---------------------------------------------------------------- trapezoid
-// The sum of the mean of neighbours times their distance.
+// The sum of the means of neighbours times their distances.
 static Array trapezoids(const Array& y, const Array& distance, std::size_t dim) {
   const Array pairs = primitive::mul(primitive::add(behind_first(y, dim), first_of(y, dim)), distance);
   const Array total = primitive::reduce(Reducer::sum, pairs, {static_cast<std::int64_t>(dim)});
@@ -205,7 +205,7 @@ Array trapezoid_fn::operator()(const Array& y, const Array& x, std::int64_t axis
 }
 
 // ---------------------------------------------------------------- interp
-// table[at] of a vector; at lies inside.
+// table[at] for a vector; `at` must be in range.
 static Array taken_at(const Array& table, const Array& at) {
   return primitive::take(table, at, 0, static_cast<std::int64_t>(at.shape().size()));
 }
@@ -267,9 +267,9 @@ Array polyval_fn::operator()(const Array& p, const Array& x, Where w) const {
 }
 
 // ---------------------------------------------------------------- convolutions
-// Element i is the sum over k of a[i + k - before] b[k], count elements; outside a is 0. b is the shorter one. Terms are added one
-// after the other: what is shifted against each other are borders. They move for a piece of the terms, and once from piece to
-// piece, not from the first term to each; and no more copies of a cut line, shifted by the terms of a piece, are stored at once.
+// Element i is the sum over k of a[i + k - before] b[k], for `count` elements; a is 0 outside. b is the shorter one. Terms are added one
+// after the other, as shifted slices, so that only halos move. They move once per piece of terms, and once from piece to piece, not from
+// the first term to each; and at most one piece of shifted copies of a sharded line is stored at a time.
 static constexpr std::int64_t terms_of_piece = 16;
 static Array sliding_sum(const Array& a, const Array& b, std::int64_t before, std::int64_t count) {
   const std::int64_t n = a.shape()[0], m = b.shape()[0], piece = std::min(m, terms_of_piece);
@@ -286,8 +286,8 @@ static Array sliding_sum(const Array& a, const Array& b, std::int64_t before, st
   }
   return primitive::slice(total, {0}, {count});
 }
-// The same sum as the transpose of one over the result: it is not computed, but its own transpose is, which slides as the one
-// above, where the transpose of that one would store a padded line for every term.
+// The same sum, written as the transpose of one over the result. It is not computed, but its transpose is, which slides like the one above,
+// whereas the transpose of the above would store a padded line per term.
 static Array slope_of_sliding_sum(const Array& a, const Array& b, std::int64_t before, std::int64_t count) {
   const std::int64_t n = a.shape()[0], m = b.shape()[0], piece = std::min(m, terms_of_piece);
   const std::int64_t last = (m - 1) / piece * piece, length = n + last, width = length + piece - 1;
@@ -313,7 +313,7 @@ static Array convolution(const char* function, const Array& a, const Array& b, C
   const bool is_swapped = a.shape()[0] < b.shape()[0];
   Array longer = wide_samples(is_swapped ? b : a, t), shorter = wide_samples(is_swapped ? a : b, t);
   if (is_turned)
-    shorter = primitive::reverse(shorter, {-1});  // of correlate it stays: a sum over a[i + k] b[k]
+    shorter = primitive::reverse(shorter, {-1});  // correlate does not flip: a sum over a[i + k] b[k]
   const std::int64_t n = longer.shape()[0], m = shorter.shape()[0];
   std::int64_t before = m - 1, count = n + m - 1;
   if (mode == ConvolveMode::same) {
@@ -325,7 +325,7 @@ static Array convolution(const char* function, const Array& a, const Array& b, C
   }
   Array y = sliding_sum(longer, shorter, before, count);
   const TraceState& state = trace_state();
-  if (!state.open.empty() || !state.gradients.empty())  // else it would be a long chain for nothing
+  if (!state.open.empty() || !state.gradients.empty())  // otherwise it would be a long chain for nothing
     y = primitive::with_slope_of(y, slope_of_sliding_sum(longer, shorter, before, count));
   if (is_swapped && !is_turned) y = primitive::reverse(y, {-1});
   return primitive::cast(y, t.dtype, t.weak);

@@ -12,7 +12,7 @@ using namespace rules;
 
 static std::size_t scan_dim(const Attrs& a, std::size_t rank) { return from_first(a.dims[0], rank); }
 
-// Where the order of a float sum is fixed, nobody cuts it.
+// If the order of a float sum is fixed, the dimension must not be sharded.
 static Rule scan_rule(const Call& c) {
   Rule r = pointwise_rule(c);
   Factor& along = r.factors[scan_dim(*c.attrs, c.in[0].shape.size())];
@@ -39,7 +39,7 @@ static Array scan(Reducer r, const Array& x, std::size_t dim, bool reverse) {
   return record(op_scan, {x}, std::move(a));
 }
 
-// A value with its tangent, combined as the reducer does. JAX's convention: equal extrema share the tangent, NaN has none.
+// A value with its tangent, combined by the reducer. JAX's convention: equal extrema share the tangent, NaN has none.
 struct Dual {
   Array value, tangent;
 };
@@ -55,8 +55,8 @@ static Dual combined(Reducer r, const Dual& a, const Dual& b) {
                                    primitive::select(is_second, b.tangent, zero))};
 }
 
-// From the first to the last, in the order of JAX's associative_scan, on which the shares of equal extrema depend: neighbours are
-// combined, what is half as long is scanned, and every other element lacks one more combination.
+// A scan in the order of JAX's associative_scan, on which the shares of equal extrema depend: neighbours are combined, the half as long
+// result is scanned, and every other element is combined once more.
 static Dual scanned(Reducer r, const Dual& x, std::size_t dim) {
   const Shape& shape = x.value.shape();
   const std::int64_t n = shape[dim], pairs = n / 2, firsts = n - pairs;
@@ -101,7 +101,7 @@ static Dual scanned(Reducer r, const Dual& x, std::size_t dim) {
 static Arrays scan_jvp(const JvpArgs& v) {
   const Attrs& a = v.node.attrs();
   if (a.reducer == Reducer::sum) return {record(op_scan, {v.tangents[0]}, a)};
-  Modes modes = *v.node.modes;  // its parts are shifted against each other, which no line asked for
+  Modes modes = *v.node.modes;  // its parts are shifted against each other, movement that no line asked for
   modes.policy = Policy::auto_;
   const ScopedModes restored(v.node.modes);
   set_modes(modes);
@@ -110,7 +110,7 @@ static Arrays scan_jvp(const JvpArgs& v) {
   return {turned(scanned(a.reducer, x, scan_dim(a, v.in[0].shape().size())).tangent)};
 }
 
-// Of a sum: every summand is in all results behind it.
+// For sums: each summand is in all results after it.
 static Arrays scan_transpose(const TransposeArgs& t) {
   Attrs a = t.node.attrs();
   a.step[0] = -a.step[0];
@@ -128,7 +128,7 @@ static LocalCall scan_call(const LowerArgs& l) {
   return c;
 }
 
-// attrs.reducer along attrs.dims[0], from the first element where attrs.step[0] is 1, from the last where it is -1.
+// attrs.reducer along attrs.dims[0]; attrs.step[0]: 1 forward, -1 backward.
 SHARDARRAY_OP op_scan{.name = "prefix_scan",
                       .form = Form::library,
                       .rule = scan_rule,
@@ -140,8 +140,8 @@ SHARDARRAY_OP op_scan{.name = "prefix_scan",
                       .trait = Trait::sums,
                       .on_parts = complex_ops::scan};
 
-// bool counts as int32, as in JAX; the others keep their dtype. 16-bit floats are scanned in float32; as bools a sum is a maximum,
-// a product a minimum.
+// bool counts as int32, as in JAX; others keep their dtype. 16-bit floats are scanned in float32; for a bool result, sum becomes max and
+// product min.
 template <Reducer reducer>
 static Array running(const char* function, const Array& x, const CumulativeOptions& o) {
   Reducer r = reducer;

@@ -1,4 +1,4 @@
-// Sets of values, made of sort, searchsorted, running sums and scatter.
+// Sets of values, composed of sort, searchsorted, running sums and scatter.
 #include "shardarray/sets.h"
 
 #include <fmt/core.h>
@@ -17,7 +17,7 @@ namespace shardarray {
 
 namespace {
 
-/// A flattened array in rising order: where each element came from, and whether it is the first of its equals.
+/// A flattened array in ascending order: where each element came from, and whether it is the first of its equals.
 struct SortedSet {
   Array values, order, is_first;
   std::int64_t size() const { return values.size(); }
@@ -26,7 +26,7 @@ Array differs(const Array& a, const Array& b) {
   Array r = primitive::binary(op_ne, a, b);
   if (!is_floating(a.dtype())) return r;
   return primitive::binary(
-      op_and, r,  // two NaN do not
+      op_and, r,  // two NaN count as equal
       primitive::binary(op_or, primitive::binary(op_eq, a, a), primitive::binary(op_eq, b, b)));
 }
 SortedSet sorted_set(const Array& x) {
@@ -41,7 +41,7 @@ SortedSet sorted_set(const Array& x) {
   }
   return s;
 }
-/// The size that was asked for, or as many as there are.
+/// The requested size, or the number of true elements.
 std::int64_t size_or_count(const char* function, std::optional<std::int64_t> size, const Array& mask) {
   const auto count = [&] {
     if (is_traced(mask))
@@ -55,7 +55,7 @@ std::int64_t size_or_count(const char* function, std::optional<std::int64_t> siz
   need_size(function, *size);
   return *size;
 }
-/// The sorted values where the mask is true; behind them `fill_value` or, without one, the first of them.
+/// The sorted values where the mask is true, padded with `fill_value` or else with the first of them.
 Array chosen_values(const char* function, const SortedSet& s, const Array& mask,
                     std::optional<std::int64_t> asked, std::optional<double> fill_value) {
   const std::int64_t size = size_or_count(function, asked, mask);
@@ -110,7 +110,7 @@ UniqueResult unique_all_fn::operator()(const Array& x, std::optional<std::int64_
     return {chosen_values("unique_all", s, s.is_first, size, fill_value), nothing,
             zeros_of({x.shape(), DType::int32, false}), nothing};
   }
-  // one more than is asked for: the last one's equals end where the next one begins
+  // one more than requested: the last value's equals end where the next value begins
   const Found f = found(s.is_first, add_sizes(size, 1));
   const Array at = primitive::slice_dim(f.at, 0, 0, size),
               begin = primitive::select(f.is_there, f.at, primitive::like_whole(f.at, n));

@@ -1,4 +1,4 @@
-// broadcast_to, reshape, transpose and what is made of them: the same elements under other indices.
+// broadcast_to, reshape, transpose and functions composed of them: the same elements under other indices.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -54,7 +54,7 @@ static std::vector<MapDim> broadcast_map(const Call& c) {
   return m;
 }
 
-// Sums what was repeated.
+// Sums over what was repeated.
 static Arrays broadcast_transpose(const TransposeArgs& t) {
   const Attrs& a = t.node.attrs();
   const Shape& from = t.in[0].shape();
@@ -74,7 +74,7 @@ static Batched broadcast_batch(const BatchArgs& b) {
       {primitive::broadcast(b.in[0], shape, prepend(-static_cast<std::int64_t>(shape.size()), a.dims))});
 }
 
-// attrs.shape: the result's; dims[j]: result dimension of operand dimension j, increasing.
+// attrs.shape: of the result; dims[j]: the result dimension of operand dimension j, increasing.
 SHARDARRAY_OP op_broadcast{.name = "broadcast",
                            .form = Form::map,
                            .rule = broadcast_rule,
@@ -98,8 +98,8 @@ Array broadcast_to_fn::operator()(const Array& x, const Shape& shape, Where w) c
 // ---------------------------------------------------------------- reshape
 namespace {
 
-// Walks both shapes from the major end. While the products of what was passed agree, common divisors become shared
-// factors; where they share nothing, both sides are whole until the products meet again.
+// Walks both shapes from the major end. While the products of the passed sizes agree, common divisors become shared factors; where there
+// are none, both sides must not be sharded until the products agree again.
 class ReshapeWalk {
  public:
   ReshapeWalk(const Shape& in, const Shape& out) : in_{in, {}, 0, 1}, out_{out, {}, 0, 1} {
@@ -132,11 +132,11 @@ class ReshapeWalk {
   struct Side {
     const Shape& shape;
     std::vector<DimFactors> factors;
-    std::size_t next;   // the dimension after the current one
+    std::size_t next;   // index of the dimension after the current one
     std::int64_t rest;  // of the current dimension
   };
 
-  // To a dimension that has something left; false at the end.
+  // Advances to a dimension with something left; false at the end.
   static bool advance(Side& s) {
     while (s.rest == 1 && s.next < s.shape.size()) s.rest = s.shape[s.next++];
     return s.rest > 1;
@@ -158,7 +158,7 @@ class ReshapeWalk {
       (in < out ? in : out) *= take_whole(behind);
     }
   }
-  // What the other side lacks: every tile of it needs the whole.
+  // Dimensions that the other side lacks: every tile of that needs them whole.
   void finish(Side& s) {
     for (std::size_t d = 0; d < s.shape.size(); d++)
       if (s.factors[d].empty()) s.factors[d] = add_factor(rule_, s.shape[d], Role::whole);
@@ -191,7 +191,7 @@ SHARDARRAY_OP op_reshape{
           return mapped({primitive::reshape(b.in[0], prepend(b.axis->size, b.node.attrs().shape))});
         }};
 
-// The shape with its one -1 replaced.
+// The shape with its -1 replaced.
 static Shape resolved(const Shape& wanted, const Shape& from) {
   Shape shape = wanted;
   std::int64_t known = 1, *open = nullptr;
@@ -252,7 +252,7 @@ Array squeeze_fn::operator()(const Array& x, const AxisSet& axes, Where w) const
 }
 
 // ---------------------------------------------------------------- transpose
-// The operand dimension of every result dimension.
+// The operand dimension of each result dimension.
 static Shape permutation(const Attrs& a) {
   Shape p;
   for (std::int64_t d : a.dims) p.push_back(d + static_cast<std::int64_t>(a.dims.size()));

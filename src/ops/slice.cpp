@@ -1,5 +1,5 @@
-// slice, flip, pad, split: dimensions that change their extent or order. Where such a dimension is cut into tiles, boxes move
-// between neighbours: a halo factor, shared by both sides although their sizes differ.
+// slice, flip, pad, split: dimensions whose extent or order changes. If such a dimension is sharded, boxes are exchanged between
+// neighbours: a halo factor, shared by both sides although their sizes differ.
 #include <fmt/core.h>
 
 #include "base/ceil_div.h"
@@ -191,7 +191,7 @@ static Rule pad_rule(const Call& c) {
   return r;
 }
 
-// attrs.lo, hi: elements added before and after, one per dimension; bits: their value.
+// attrs.lo, hi: the number of elements added before and after, per dimension; bits: their value.
 SHARDARRAY_OP op_pad{
     .name = "pad",
     .form = Form::boxes,
@@ -224,7 +224,7 @@ SHARDARRAY_OP op_pad{
           return s.out.empty() ? std::vector<BoxSource>() : std::vector<BoxSource>{s};
         }};
 
-// The widths of all dimensions, in front and behind.
+// The widths before and after each dimension.
 static std::pair<Shape, Shape> pad_widths(const Array& x,
                                           const std::vector<std::pair<std::int64_t, std::int64_t>>& widths) {
   const Type& t = type_of(x, "pad");
@@ -264,7 +264,7 @@ Array pad_fn::operator()(const Array& x, const std::vector<std::pair<std::int64_
   return padded(x, number);
 }
 
-// Elements start .. start + count of a dimension that is repeated without an end.
+// Elements start .. start + count of an infinitely repeated dimension.
 static Array part_of_periods(const Array& period, std::size_t dim, std::int64_t start, std::int64_t count) {
   Shape apart = period.shape(), merged = apart;
   const std::int64_t copies = (start + count - 1) / apart[dim] + 1;
@@ -276,14 +276,14 @@ static Array part_of_periods(const Array& period, std::size_t dim, std::int64_t 
       primitive::reshape(primitive::broadcast_to(primitive::reshape(period, apart), wide), merged);
   return primitive::slice_dim(all_copies, dim, start, start + count);
 }
-// One dimension of several elements. Element i of the result is element i - lo of what goes on beyond both ends: x again and again,
-// or x and its mirror image in turns. Few turns are pieces side by side, of which only what is cut off moves.
+// Pads a dimension of several elements. Element i of the result is element i - lo of the infinite continuation: x repeated, or x
+// alternating with its mirror image. A few periods are concatenated from pieces; only what is sliced off moves.
 static Array pad_periods(const Array& x, std::size_t dim, std::int64_t lo, std::int64_t hi, PadMode mode) {
   constexpr std::int64_t few = 16;
   const std::int64_t n = x.shape()[dim],
                      ends = mode == PadMode::reflect ? 1 : 0;  // mirrored without its ends
   const std::int64_t period = mode == PadMode::wrap ? n : 2 * (n - ends);
-  // elements first .. first - count + 1, falling
+  // elements first .. first - count + 1, in reverse
   const auto falling = [&](std::int64_t first, std::int64_t count) {
     return primitive::reverse(primitive::slice_dim(x, dim, first - count + 1, first + 1),
                               {from_last(dim, x.shape().size())});

@@ -1,4 +1,4 @@
-// Linear equations: triangular_solve, lu_solve, and solve and inv made of them.
+// Linear equations: triangular_solve, lu_solve, and solve and inv in terms of them.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -14,13 +14,13 @@ namespace shardarray {
 using namespace rules;
 
 // ---------------------------------------------------------------- right-hand sides
-// They may be cut, but for lines that fix how sums are rounded: letter K.
+// They may be sharded (letter K), except on lines that fix how sums are rounded.
 static Rule sides_rule(const Call& c, std::string letters) {
   if (c.attrs->uncut) std::replace(letters.begin(), letters.end(), 'K', 'k');
   return matrices_rule(c, letters);
 }
 
-// The first `count` dimensions of B become right-hand sides of one matrix: f of that, taken apart again.
+// Turns the first `count` dimensions of B into right-hand sides of one matrix, applies f and restores the shape.
 template <class F> static Array with_more_sides(const Array& b, std::size_t count, bool is_left, const F& f) {
   const Shape& shape = b.shape();
   const std::size_t rank = shape.size(), column = rank - 1, row = rank - 2;
@@ -57,7 +57,7 @@ static Array triangular_solve_again(const Array& a, const Array& b, const Attrs&
   return primitive::triangular_solve(a, b, attrs.bits);
 }
 
-// dX = A^-1 (dB - dA X), in the order that multiplies the fewest numbers; where A stands right, the other way round.
+// dX = A^-1 (dB - dA X), in the order with the fewest multiplications; mirrored if A is on the right.
 static Arrays triangular_jvp(const JvpArgs& v) {
   const Attrs& attrs = v.node.attrs();
   const bool is_left = has_bit(attrs, primitive::left_side);
@@ -133,7 +133,7 @@ static Types lu_solve_type(const Call& c) {
   return {c.in[2]};
 }
 
-// dX = A^-1 (dB - dA X) by the same factorisation, of derivatives too: that is why A is an operand.
+// dX = A^-1 (dB - dA X) with the same factors, also for higher derivatives: therefore A is an operand.
 static Arrays lu_solve_jvp(const JvpArgs& v) {
   const bool is_transposed = v.node.attrs().bits != 0;
   Array b = v.tangents[2];
@@ -152,7 +152,7 @@ static Batched lu_solve_batch(const BatchArgs& b) {
                                      is_transposed)});
 }
 
-// X with A X = B (attrs.bits 1: A^T X = B) from the factors of A, which have no derivative of their own, its pivots, B, and A.
+// X with A X = B (attrs.bits 1: A^T X = B), from the factors of A, which have no derivative of their own, its pivots, B, and A.
 SHARDARRAY_OP op_lu_solve{
     .name = "lu_solve",
     .form = Form::library,
@@ -182,7 +182,7 @@ Array primitive::lu_solve(const Array& lu, const Array& pivots, const Array& b, 
 }
 
 // ---------------------------------------------------------------- solve, solve_triangular, inv
-// f(A, B) of equations whose matrices have one batch and B a batch of matrices, whatever was given. `vector`: B is one.
+// f(A, B) with equal batches of matrices, whatever was given. `is_vector`: B is a vector.
 template <class F>
 static Array of_equations(const char* function, const Array& a, const Array& b, bool is_vector, bool is_left,
                           const F& f) {
@@ -205,7 +205,7 @@ static Array of_equations(const char* function, const Array& a, const Array& b, 
   }
   const Shape batches[] = {matrices::batch_of(sa, 2), matrices::batch_of(y.shape(), 2)};
   const Shape batch = api::common_shape(function, batches);
-  const std::size_t more = sa.size() == 2 ? batches[1].size() : 0;  // of one matrix
+  const std::size_t more = sa.size() == 2 ? batches[1].size() : 0;  // for a single matrix
   if (more == 0) {
     x = primitive::broadcast_to(x, joined_shape(batch, {sa.back(), sa.back()}));
     y = primitive::broadcast_to(
@@ -265,7 +265,7 @@ Array linalg::inv_fn::operator()(const Array& a, Where w) const {
   return api::cast(primitive::lu_solve(factors[0], factors[1], matrices::identity_like(x), x), t);
 }
 
-// ---------------------------------------------------------------- of arrays as matrices
+// ---------------------------------------------------------------- arrays as matrices
 // The product of some sizes.
 static std::int64_t product_of(const Shape& shape, std::size_t first, std::size_t last) {
   std::int64_t n = 1;

@@ -29,7 +29,7 @@ static Rule sort_rule(const Call& c) {
   return r;
 }
 
-// The permutation comes from sorting the positions too.
+// The permutation is found by also sorting the positions.
 static Arrays sort_jvp(const JvpArgs& v) {
   const Shape& shape = v.in[0].shape();
   const std::size_t dim = from_first(v.node.attrs().dims[0], shape.size());
@@ -45,7 +45,7 @@ static LocalCall sort_call(const LowerArgs& l) {
   return library_call(l, "sort", {l.call.attrs->dims[0] + std::ssize(l.call.in[0].shape)});
 }
 
-// All operands along attrs.dims[0], by the first, stable.
+// Sorts all operands along attrs.dims[0] by the first, stably.
 SHARDARRAY_OP op_sort{.name = "sort",
                       .form = Form::library,
                       .rule = sort_rule,
@@ -55,7 +55,7 @@ SHARDARRAY_OP op_sort{.name = "sort",
                       .trait = Trait::sort,
                       .on_parts = complex_ops::sort};
 
-// The operands along an axis, by the first; falling ones are turned round before and after, so that equal ones keep their order.
+// Sorts the operands along an axis by the first; descending ones are reversed before and after, so that equal elements keep their order.
 static Array sorted_by_first(std::span<const Array> operands, std::size_t dim, bool descending,
                              std::size_t result) {
   if (!descending) return primitive::sort(operands, dim)[result];
@@ -95,7 +95,7 @@ std::vector<Array> sort_fn::operator()(const std::vector<Array>& operands, const
     return {sorted.begin(), sorted.end()};
   }
   std::vector<Array> keys(operands.begin(), operands.begin() + o.num_keys);
-  std::reverse(keys.begin(), keys.end());  // lexsort's last key is the first one
+  std::reverse(keys.begin(), keys.end());  // lexsort's primary key is the last
   const Array order = lexsort(keys, static_cast<std::int64_t>(dim));
   std::vector<Array> sorted;
   sorted.reserve(operands.size());

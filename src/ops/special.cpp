@@ -12,7 +12,7 @@ namespace shardarray {
 
 using namespace rules;
 
-// The order that attrs.lo has, or this one.
+// The order in attrs.lo, or the default.
 static std::int64_t order_or(const Attrs& a, std::int64_t order) { return a.lo.empty() ? order : a.lo[0]; }
 static Array of_order(const Op& op, const Array& x, std::int64_t order) {
   Attrs a;
@@ -21,7 +21,7 @@ static Array of_order(const Op& op, const Array& x, std::int64_t order) {
 }
 
 static Arrays polygamma_jvp(const JvpArgs& v);
-// attrs.lo = {k}: the k-th derivative of log(gamma); digamma unless given.
+// attrs.lo = {k}: the k-th derivative of log(gamma); default digamma.
 SHARDARRAY_OP op_polygamma =
     elementwise({.name = "polygamma", .jvp = polygamma_jvp, .scalar = [](ScalarArgs& s) {
                    const auto order = static_cast<int>(order_or(*s.call.attrs, 1));
@@ -51,7 +51,7 @@ template <> constexpr UnaryBody unary_body<"gamma"> = strong<floating<op_gamma>>
 template SHARDARRAY_API Array UnaryFunction<"gamma">::operator()(const Array&, Where) const;
 
 static Arrays bessel_jvp(const JvpArgs& v);
-// attrs.lo = {n}: I of order n; 0 unless given.
+// attrs.lo = {n}: the modified Bessel function I of order n; default 0.
 SHARDARRAY_OP op_bessel_i = elementwise({.name = "bessel_i", .jvp = bessel_jvp, .scalar = [](ScalarArgs& s) {
                                            const auto order = static_cast<int>(order_or(*s.call.attrs, 0));
                                            s.out[0] = expand::bessel_i(s.b, s.in[0], order);
@@ -66,7 +66,7 @@ static Arrays bessel_jvp(const JvpArgs& v) {
   return scaled(v, bessel_slope(op_bessel_i, v.in[0], order_or(v.node.attrs(), 0)));
 }
 static Arrays scaled_bessel_jvp(const JvpArgs& v);
-// The same times exp(-|x|).
+// The same, times exp(-|x|).
 SHARDARRAY_OP op_bessel_ie =
     elementwise({.name = "bessel_ie", .jvp = scaled_bessel_jvp, .scalar = [](ScalarArgs& s) {
                    const auto order = static_cast<int>(order_or(*s.call.attrs, 0));
@@ -88,7 +88,7 @@ template SHARDARRAY_API Array UnaryFunction<"i0e">::operator()(const Array&, Whe
 template <> constexpr UnaryBody unary_body<"i1e"> = bessel<op_bessel_ie, 1>;
 template SHARDARRAY_API Array UnaryFunction<"i1e">::operator()(const Array&, Where) const;
 
-// Its slope is -exp(-x) / x: at -0 too that of 0, NaN below.
+// The derivative is -exp(-x) / x, with -0 treated as 0; NaN below.
 static Arrays exp1_jvp(const JvpArgs& v) {
   const Array& x = v.in[0];
   const Array minus = primitive::unary(op_neg, primitive::unary(op_abs, x));
@@ -100,7 +100,7 @@ SHARDARRAY_OP op_exp1 = elementwise({.name = "exp1", .jvp = exp1_jvp, .scalar = 
 template <> constexpr UnaryBody unary_body<"exp1"> = strong<floating<op_exp1>>;
 template SHARDARRAY_API Array UnaryFunction<"exp1">::operator()(const Array&, Where) const;
 
-// The inverse has the slope sqrt(2 pi) exp(out^2 / 2).
+// The derivative of the inverse is sqrt(2 pi) exp(out^2 / 2).
 SHARDARRAY_OP op_ndtri = elementwise(
     {.name = "ndtri",
      .jvp =
@@ -115,7 +115,7 @@ SHARDARRAY_OP op_ndtri = elementwise(
 template <> constexpr UnaryBody unary_body<"ndtri"> = strong<floating<op_ndtri>>;
 template SHARDARRAY_API Array UnaryFunction<"ndtri">::operator()(const Array&, Where) const;
 
-// ---------------------------------------------------------------- made of others
+// ---------------------------------------------------------------- composed functions
 namespace {
 
 Array chosen(const Array& condition, const Array& a, double b) {
@@ -125,12 +125,12 @@ Array chosen(const Array& condition, double a, const Array& b) {
   return primitive::select(condition, primitive::like(b, a), b);
 }
 
-/// By erfc, which keeps the digits of small results.
+/// By erfc, which is accurate for small results.
 Array normal_distribution(const Array& x) {
   return primitive::unary(op_erfc, x * (-std::numbers::sqrt2 / 2)) * 0.5;
 }
-/// -x log(x), with log(1) where x <= 0. The slope is -log(x) - 1 everywhere: where x is 0 or infinite x log(x) has the one of
-/// log(x) x there, with a constant logarithm.
+/// -x log(x), with log(1) where x <= 0. The derivative is -log(x) - 1 everywhere: at 0 and infinity x log(x) gets the derivative of log(x)
+/// x with constant log(x).
 Array entropy(const Array& x) {
   const Array inside = primitive::unary(op_log, chosen(x <= 0, 1, x));
   const Array end = (x == 0) | (x == std::numeric_limits<double>::infinity());
@@ -139,13 +139,13 @@ Array entropy(const Array& x) {
   return primitive::with_slope_of(chosen(x < 0, -std::numeric_limits<double>::infinity(), -(x * inside)),
                                   -(x * steep));
 }
-/// 2 artanh(2x - 1) near 1/2, where two logarithms would cancel; each branch is defined where it is not taken.
+/// 2 artanh(2x - 1) near 1/2, where the logarithms would cancel; unselected branches get safe arguments.
 Array log_odds(const Array& x) {
   const Array middle = (x > 0.25) & (x < 0.75), y = chosen(middle, x, 0.5), z = chosen(middle, 0.5, x);
   return primitive::select(middle, primitive::unary(op_atanh, y * 2 - 1) * 2,
                            primitive::unary(op_log, z) - primitive::unary(op_log1p, -z));
 }
-/// 0 where x is 0 and y has no finite logarithm: it is that of 1 then. Of NaN NaN. The slopes are those of x log(y) at every pole.
+/// 0 where x is 0 and log(y) is not finite: uses log(1) there. NaN stays NaN. The derivatives are those of x log(y) at every pole.
 Array product_with_log(const Op& logarithm, const Array& x, const Array& y, double pole) {
   const Array no_log = (y <= pole) | (y == std::numeric_limits<double>::infinity());
   return primitive::with_slope_of(
@@ -155,8 +155,8 @@ Array product_with_log(const Op& logarithm, const Array& x, const Array& y, doub
 Array x_log_y(const Array& x, const Array& y) { return product_with_log(op_log, x, y, 0); }
 Array x_log1p_y(const Array& x, const Array& y) { return product_with_log(op_log1p, x, y, -1); }
 
-/// Far to the left by the first terms of the asymptotic series of erfc, whose last one is below half an ulp; right of 0 by log1p of
-/// what is missing to 1. Each branch is defined where it is not taken.
+/// Far to the left the first terms of erfc's asymptotic series, the last of which is below half an ulp; right of 0 log1p of the complement.
+/// Unselected branches get safe arguments.
 Array log_of_normal(const Array& x) {
   const double low = x.dtype() == DType::float64 ? -20 : -10, high = 0;
   const Array is_low = x <= low, is_high = x > high;
@@ -177,8 +177,8 @@ Array log_of_beta(const Array& a, const Array& b) {
 Array factorial_of(const Array& x) {
   return chosen(x < 0, 0, primitive::exp(primitive::unary(op_lgamma, chosen(x < 0, 0, x) + 1)));
 }
-/// log(p / q) of positive numbers. A quotient with less digits than they have, or none, is a difference of logarithms: each branch is
-/// defined where it is not taken.
+/// log(p / q) of positive numbers; a difference of logarithms if the quotient overflows or is denormal. Unselected branches get safe
+/// arguments.
 Array log_of_ratio(const Array& p, const Array& q) {
   const double least =
       p.dtype() == DType::float64 ? std::numeric_limits<double>::min() : std::numeric_limits<float>::min();
@@ -197,7 +197,7 @@ Array relative_entropy(const Array& a, const Array& b) {
   return primitive::select(is_nan, a + b, of_numbers);
 }
 Array divergence(const Array& a, const Array& b) { return relative_entropy(a, b) - a + b; }
-/// By expm1 up to log(2), by log1p from there on.
+/// By expm1 up to log(2), by log1p above.
 Array log_of_rest(const Array& x) {
   const Array is_near = x < std::numbers::ln2;
   return primitive::select(is_near,

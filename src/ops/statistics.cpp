@@ -1,4 +1,4 @@
-// Statistics made of reductions, running reductions and sorting, with and without NaN.
+// Statistics composed of reductions, running reductions and sorting, with and without NaN.
 #include "shardarray/statistics.h"
 
 #include <fmt/core.h>
@@ -15,7 +15,7 @@ namespace shardarray {
 
 constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
 
-// ---------------------------------------------------------------- of all elements
+// ---------------------------------------------------------------- over all elements
 static Array ptp_body(const char* function, const Array& x, const ReduceOptions& o) {
   refuse_choice(function, o);
   if (o.dtype.value_or(type_of(x, function).dtype) == DType::bool_)
@@ -41,7 +41,7 @@ SHARDARRAY_API Array ReduceFunction<"count_nonzero">::operator()(const Array& x,
   return count_body("count_nonzero", x, o);
 }
 
-// The weights in the shape of x.
+// The weights, broadcast to the shape of x.
 static Array spread_weights(const Array& x, const Array& weights, const ReduceOptions& o) {
   const Shape &shape = x.shape(), &mine = type_of(weights, "average").shape;
   if (mine == shape) return weights;
@@ -66,7 +66,7 @@ Array average_fn::operator()(const Array& x, const Array& weights, const ReduceO
   const Array spread = spread_weights(x, weights, o), values = primitive::cast(numbers, wide);
   const Array factors = primitive::cast(primitive::cast(spread, t), wide);
   const Shape axes = reduced_axes("average", x, o);
-  // a NaN that a mask leaves out does not count: it is not multiplied by 0
+  // masked NaN must not count, and 0 times NaN is NaN
   const Array terms = spread.dtype() == DType::bool_
                           ? primitive::select(spread, values, primitive::like(values, 0))
                           : primitive::mul(values, factors);
@@ -75,7 +75,7 @@ Array average_fn::operator()(const Array& x, const Array& weights, const ReduceO
 }
 
 // ---------------------------------------------------------------- quantiles
-// The axes as one behind the others, sorted.
+// The axes merged into one last dimension, sorted.
 static Array sorted_last(const Array& x, const Shape& axes) {
   Shape perm, shape;
   for (std::int64_t d = 0; d < static_cast<std::int64_t>(x.shape().size()); d++)
@@ -97,7 +97,7 @@ static double part_of_higher(QuantileMethod method, double between) {
     default: return between;
   }
 }
-// One quantile of sorted lines, [.., n] -> [..].
+// One quantile of sorted lines [.., n] -> [..].
 static Array quantile_of(const Array& sorted, double q, QuantileMethod method) {
   const std::size_t last = sorted.shape().size() - 1;
   const std::int64_t n = sorted.shape()[last];
@@ -115,7 +115,7 @@ static Array quantile_of(const Array& sorted, double q, QuantileMethod method) {
   return primitive::add(primitive::mul(at(low), primitive::like(high, 1 - higher)),
                         primitive::mul(high, primitive::like(high, higher)));
 }
-// The same of the elements in front of NaN, `count` [..] of them. (Where there is none, any NaN.)
+// The same for the elements before NaN, `count` [..] of them (NaN if there are none).
 static Array quantile_of_some(const Array& sorted, const Array& count, double q, QuantileMethod method) {
   const std::size_t last = sorted.shape().size() - 1;
   const Array most =
@@ -145,7 +145,7 @@ static Array quantile_of_some(const Array& sorted, const Array& count, double q,
   const Array lower_one = at(low), higher_one = at(next), one = primitive::like(higher, 1);
   const Array between_them = primitive::add(primitive::mul(lower_one, primitive::sub(one, higher)),
                                             primitive::mul(higher_one, higher));
-  // One alone is taken as it is: 0 times infinity is no number.
+  // A single neighbour is taken as it is: 0 times infinity is NaN.
   return primitive::select(
       primitive::binary(op_eq, higher, zero), lower_one,
       primitive::select(primitive::binary(op_eq, higher, one), higher_one, between_them));
@@ -153,9 +153,9 @@ static Array quantile_of_some(const Array& sorted, const Array& count, double q,
 namespace {
 struct QuantilesAsked {
   const std::vector<double>& q;
-  double most;       // a q of all
-  bool is_stacked;   // a new first dimension
-  bool ignores_nan;  // else one makes NaN
+  double most;       // upper limit of q
+  bool is_stacked;   // adds a first dimension
+  bool ignores_nan;  // otherwise a NaN makes the result NaN
 };
 }  // namespace
 static Array quantiles(const char* function, const Array& x, const QuantilesAsked& asked,
@@ -169,7 +169,7 @@ static Array quantiles(const char* function, const Array& x, const QuantilesAske
   const Shape axes = reduced_axes(function, x, over);
   need_elements(function, x, axes);
   const Array sorted = sorted_last(primitive::cast(narrow, api::computed(narrow.dtype())), axes);
-  const Array greatest = quantile_of(sorted, 1, QuantileMethod::lower);  // a NaN, if there is one
+  const Array greatest = quantile_of(sorted, 1, QuantileMethod::lower);  // NaN if there is one
   const Array is_nan = primitive::binary(op_ne, greatest, greatest),
               nan = primitive::like(greatest, no_number);
   const Array count = asked.ignores_nan
@@ -246,7 +246,7 @@ SHARDARRAY_API Array ReduceFunction<"nanmedian">::operator()(const Array& x, con
 }
 
 // ---------------------------------------------------------------- norms
-// Of |x| along the axes, which stay where keepdims; as wide as sums are.
+// Norms of |x| along the axes, kept with size 1 if keepdims; in the accumulation dtype.
 static Array norm_along(const char* function, const Array& size, double ord, const Shape& axes,
                         bool keepdims) {
   if (std::isinf(ord)) {
@@ -265,7 +265,7 @@ static Array norm_along(const char* function, const Array& size, double ord, con
 static Array wide_size(const Array& narrow, double ord) {
   const Array wide = primitive::cast(narrow, api::computed(narrow.dtype()));
   if (is_complex(wide.dtype())) return abs(wide);
-  return ord == 2 ? wide : primitive::unary(op_abs, wide);  // a square has no kink
+  return ord == 2 ? wide : primitive::unary(op_abs, wide);  // squaring needs no abs
 }
 Array vector_norm_fn::operator()(const Array& x, const NormOptions& o, Where w) const {
   const Site site(w, "vector_norm");
@@ -280,7 +280,7 @@ Array vector_norm_fn::operator()(const Array& x, const NormOptions& o, Where w) 
       norm_along("vector_norm", wide_size(y, ord), ord, reduced_axes("vector_norm", x, over), o.keepdims),
       part_type(y.dtype()));
 }
-// Sums of |x| along one of the two axes, and their extremum along the other one.
+// Sums |x| along one of the two axes, and takes the extremum along the other one.
 static Array matrix_norm(const Array& x, const NormOptions& o) {
   const double ord = o.ord.value_or(0);
   if (o.ord && (o.nuclear || (std::abs(ord) != 1 && std::abs(ord) != 2 && !std::isinf(ord))))

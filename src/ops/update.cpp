@@ -1,4 +1,4 @@
-// update: a part that is written over where data says that it begins.
+// update: overwrites a part whose start is data.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace shardarray {
 using namespace rules;
 
 static std::size_t batch_rank(const Attrs& a) { return static_cast<std::size_t>(a.lo[0]); }
-// Whether the part begins in dimension d where data says so.
+// Whether the start in dimension d is data.
 static bool varies(const Attrs& a, std::size_t d) {
   return std::find(a.dims.begin(), a.dims.end(), static_cast<std::int64_t>(d)) != a.dims.end();
 }
@@ -34,7 +34,7 @@ static Types update_type(const Call& c) {
   return {x};
 }
 
-// The part is whole in the dimensions where it may lie anywhere; x stays as it is.
+// The part must not be sharded along dimensions where its start is data; x may be.
 static Rule update_rule(const Call& c) {
   Rule r;
   std::vector<DimFactors> x, part;
@@ -52,7 +52,7 @@ static Rule update_rule(const Call& c) {
 
 static std::span<const Array> starts_of(std::span<const Array> in) { return in.subspan(2); }
 
-// Where starts differ from row to row, rows are one more dimension of theirs.
+// If starts are mapped, rows become a batch dimension.
 static Batched update_batch(const BatchArgs& b) {
   const Attrs& a = b.node.attrs();
   Shape dims;
@@ -70,7 +70,7 @@ static LocalCall update_call(const LowerArgs& l) {
   const std::int64_t batch =
       num_elements(Shape(x.size.begin(), x.size.begin() + static_cast<std::ptrdiff_t>(b)));
   LocalCall r{"update", {{batch}, {batch}}, {}, {static_cast<std::int64_t>(l.call.attrs->reducer)}};
-  bool grows = false;  // the dimension before varies as little as this one
+  bool grows = false;  // the previous dimension varies as little as this one
   for (std::size_t d = b; d < x.size.size(); d++) {
     const bool may_lie_anywhere = varies(*l.call.attrs, d);
     Shape &all = r.in_shapes[0], &written = r.in_shapes[1];
@@ -89,9 +89,9 @@ static LocalCall update_call(const LowerArgs& l) {
   return r;
 }
 
-// x [b.., n..], part [b.., m..] and, of each of `dims`, where the part begins there [b..]; elsewhere m is n. What lies outside of x
-// is left out. The part replaces what is there, or is combined with it by the reducer: sum, prod, max, min. lo = {rank of b}. Only the
-// first two have a derivative here: users of the others give a line with theirs.
+// x [b.., n..], part [b.., m..], and for each of `dims` the start of the part there [b..]; in other dimensions m is n. What lies outside of
+// x is ignored. The part overwrites, or is combined by the reducer: sum, prod, max, min. lo = {rank of b}. Only overwriting and sums are
+// differentiable here: callers supply the derivative of the others.
 SHARDARRAY_OP op_update{
     .name = "update",
     .form = Form::library,
@@ -133,7 +133,7 @@ SHARDARRAY_OP op_update{
     .whole_complex = true};
 
 // ---------------------------------------------------------------- recording
-// `start` [b..] for the elements of `shape`, whose first dimensions are b.
+// `start` [b..], broadcast to `shape`, whose first dimensions are b.
 static Array at_each(const Array& start, const Shape& shape) {
   Shape dims;
   for (std::size_t d = 0; d < start.shape().size(); d++) dims.push_back(from_last(d, shape.size()));
@@ -147,7 +147,7 @@ static Array combined(Reducer r, const Array& x, const Array& y) {
   if (r == Reducer::max) return primitive::binary(is_bool ? op_or : op_max, x, y);
   return primitive::binary(is_bool ? op_and : op_min, x, y);
 }
-// Positions in few elements: all of these are looked at, in a loop with what stands around it.
+// For single elements in small arrays: compares all positions, in a loop that fuses with its neighbours.
 static Array chosen_by_position(const Array& x, const Array& part, const Shape& dims,
                                 std::span<const Array> starts, Reducer r) {
   const Shape& shape = x.shape();
@@ -179,7 +179,7 @@ Array primitive::update(const Array& x, const Array& part, const Shape& dims, st
   return record(op_update, in, std::move(a));
 }
 
-// Dimension by dimension, first where most is left out: what is between is stored.
+// One dimension after the other, the one that shrinks most first, since intermediates are stored.
 Array primitive::part_at(const Array& x, const Shape& sizes, const Shape& dims,
                          std::span<const Array> starts) {
   std::vector<std::size_t> order;

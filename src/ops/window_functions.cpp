@@ -1,4 +1,4 @@
-// Window functions, made of positions.
+// Window functions, computed from positions.
 #include "shardarray/window_functions.h"
 
 #include <fmt/core.h>
@@ -10,7 +10,7 @@
 
 namespace shardarray {
 
-// f(t) for t from 0 to 1, in float64.
+// f(t) for t from 0 to 1, computed in float64.
 template <class F> static Array window(const char* function, std::int64_t n, DType dtype, const F& f) {
   if (n < 0)
     throw ShapeError(

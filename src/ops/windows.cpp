@@ -79,7 +79,7 @@ Array surrounded(const char* function, const Array& x, const Shape& dims, const 
                       function, lo, hi, count_text(wide[d], "element")));
     before[d] = std::max<std::int64_t>(lo, 0);
     behind[d] = std::max<std::int64_t>(hi, 0);
-    // what is taken away may reach into the padding of the other side
+    // negative widths may remove padding of the other side
     from[d] = std::min(wide[d], std::max<std::int64_t>(-lo, 0));
     to[d] = std::max(from[d], wide[d] - std::max<std::int64_t>(-hi, 0));
     const std::int64_t rest = wide[d] + lo + hi - (before[d] + (to[d] - from[d]) + behind[d]);
