@@ -1,4 +1,4 @@
-// What goes wrong between processes: programs that differ, who is late, and how one failure ends what all run together.
+// Failures across processes: differing programs, late peers, and how one failure ends everything that runs over several processes.
 #include <fmt/format.h>
 #include <sched.h>
 
@@ -15,12 +15,12 @@
 namespace shardarray::mpi {
 namespace {
 
-/// The last mark, of what enters.
+/// The text of the last mark: the run's input numbers.
 constexpr const char* given_numbers = "given numbers";
 
 double seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
 
-/// How two processes' programs that are not the same differ first.
+/// The first difference between two processes' programs.
 std::string first_difference(const std::vector<Fingerprint::Mark>& a, int process_a,
                              const std::vector<Fingerprint::Mark>& b, int process_b) {
   std::size_t k = 0;
@@ -43,14 +43,14 @@ std::string first_difference(const std::vector<Fingerprint::Mark>& a, int proces
 
 }  // namespace
 
-// Both sides find out, and tell each other what their programs are: a mark a note, then an empty one.
+// Both sides notice, and each sends its program to the other: one note per mark, then an end note.
 void Progress::post_marks(int p, std::uint64_t number, const SharedRun& run) {
   Peer& peer = peers_[static_cast<std::size_t>(p)];
   peer.differing = number;
   peer.our_marks = run.fingerprint->marks;
   peer.our_marks.push_back({run.value(), given_numbers});
   for (Fingerprint::Mark& m : peer.our_marks) {
-    m.text.resize(std::min<std::size_t>(m.text.size(), 1500));  // two of them are in a note
+    m.text.resize(std::min<std::size_t>(m.text.size(), 1500));  // one note holds two of them
     link_->post(p, fmt::format("m {} {}", m.value, m.text));
   }
   link_->post(p, "m end");
@@ -63,7 +63,7 @@ void Progress::hear_mark(Peer& peer, const Note& note) {
     peer.their_marks.push_back({value, note.text.substr(static_cast<std::size_t>(2 + text))});
     return;
   }
-  const bool is_first = index_ < note.peer;  // the same text in both
+  const bool is_first = index_ < note.peer;  // both sides produce the same text
   const int low = std::min(index_, note.peer), high = std::max(index_, note.peer);
   fail_all(fmt::format("processes {} and {} run different programs, at the run {} that they share: {}. All "
                        "processes compute the same in the same order. Compare explain() of them.",
@@ -123,7 +123,7 @@ void Progress::look_for_late_ones() {
     return fail_late(late_in_gathering(), fmt::format("`{}`", gatherings_.front()->what()), known);
   }
   if (!ending_) return;
-  const bool waits = !has_failed_;  // as long as they live
+  const bool waits = !has_failed_;  // while they are alive
   const bool asks = waits && now - asked_ > timeout_ / 4;
   if (asks) asked_ = now;
   for (int p = 0; p < count_; p++) {
@@ -143,14 +143,14 @@ void Progress::look_for_late_ones() {
   }
 }
 
-// MPI itself has failed, or what is done with it: nobody asks it any more.
+// MPI itself, or our use of it, has failed: nothing calls MPI any more.
 void Progress::get_stuck(const std::exception& e) {
   is_stuck_ = true;
   const auto* const known = dynamic_cast<const Error*>(&e);
   fail_all(known != nullptr ? known->text() : std::string(e.what()), false);
 }
 
-// MPI cannot take back what is on its way. What does not end soon could still be written: then nobody asks MPI any more.
+// MPI cannot take back transfers in flight. If they do not end soon, MPI may still write to their memory: then nothing calls MPI any more.
 void Progress::fail_all(const std::string& text, bool tell_others) {
   if (has_failed_) return;
   failure_ = text.starts_with("processes: ") || text.starts_with("mpi: ") ? text : "processes: " + text;
@@ -182,7 +182,7 @@ void Progress::fail_all(const std::string& text, bool tell_others) {
   }
   for (Box& b : boxes) {
     b.end(failure_);
-    for (TransferRef& t : b.parts) (void)t.release();  // MPI may still know it
+    for (TransferRef& t : b.parts) (void)t.release();  // MPI may still refer to it
   }
   for (auto& g : gatherings_) {
     g->result.set_exception(std::make_exception_ptr(TransportError(failure_)));

@@ -47,7 +47,7 @@ class OneRequest final : public Transfer {
 
 struct Link::Handles {
   MPI_Comm data = MPI_COMM_NULL, notes = MPI_COMM_NULL, gathers = MPI_COMM_NULL;
-  bool owns_mpi = false;  // else the program has started it, and ends it
+  bool owns_mpi = false;  // else the program initialized MPI, and finalizes it
   MPI_Request incoming = MPI_REQUEST_NULL;
   char buffer[note_bytes] = {};
   struct Outgoing {
@@ -157,7 +157,7 @@ TransferRef Link::gather(const void* mine, std::size_t bytes, void* all, const s
 }
 
 void Link::abort(int status) {
-  // It may wait for what is gone.
+  // MPI_Abort may block on a peer that is gone.
   std::thread([status] {
     std::this_thread::sleep_for(std::chrono::seconds(2));
     _exit(status);

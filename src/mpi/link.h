@@ -1,4 +1,4 @@
-// What this plug-in asks of MPI, by one thread at a time: it joins, sends and receives without waiting, and leaves.
+// The MPI calls of this plug-in, made by one thread at a time: join, non-blocking send and receive, leave.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,17 +9,17 @@
 
 namespace shardarray::mpi {
 
-/// Bytes on their way; ready when test() says so.
+/// Bytes in flight; complete when test() says so.
 class Transfer {
  public:
   virtual ~Transfer() = default;
   virtual bool test() = 0;
-  /// It may end without its bytes; test() says when.
+  /// The transfer may end without its bytes; test() says when.
   virtual void cancel() = 0;
 };
 using TransferRef = std::unique_ptr<Transfer>;
 
-/// Short texts from process to process, apart from what runs send.
+/// Short texts between processes, on their own communicator.
 struct Note {
   int peer = 0;
   std::string text;
@@ -34,23 +34,23 @@ class Link {
   ~Link();
   int index() const { return index_; }
   int count() const { return count_; }
-  /// The numbers that boxes may have, from 0.
+  /// The number of tags for boxes, from 0.
   std::uint64_t most_tags() const { return most_tags_; }
-  /// Bytes of one number arrive in the order in which they were sent. `bytes` is at most most_bytes.
+  /// Bytes with the same tag arrive in the order they were sent. `bytes` is at most most_bytes.
   static constexpr std::size_t most_bytes = std::size_t{64} << 20;
   TransferRef send(int peer, std::uint64_t tag, const void* from, std::size_t bytes);
   TransferRef receive(int peer, std::uint64_t tag, void* to, std::size_t bytes);
   /// At most 4,000 bytes of text.
   void post(int peer, const std::string& text);
-  /// The next one that has come.
+  /// The next note that has arrived.
   bool next(Note& note);
-  /// Whether all that was posted is gone.
+  /// Whether all posted notes have been sent.
   bool notes_are_gone();
-  /// What every process gives: sizes first, then the bytes.
-  TransferRef gather(std::size_t bytes, void* all);  // equal sizes, where this process' own lies in its place
+  /// Gathers what every process gives: sizes first, then the bytes.
+  TransferRef gather(std::size_t bytes, void* all);  // equal sizes; this process's own is already in place
   TransferRef gather(const void* mine, std::size_t bytes, void* all, const std::vector<int>& sizes,
                      const std::vector<int>& offsets);
-  /// Ends all processes, this one too, with this status.
+  /// Ends all processes, including this one, with this status.
   [[noreturn]] void abort(int status);
 
  private:

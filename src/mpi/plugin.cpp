@@ -1,4 +1,4 @@
-// What the core library finds in this plug-in.
+// The entry point that the core library looks up.
 #include <pthread.h>
 
 #include <cstdlib>

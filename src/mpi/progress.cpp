@@ -17,11 +17,11 @@
 namespace shardarray::mpi {
 namespace {
 
-constexpr auto spin = std::chrono::microseconds(200);  // then it sleeps between looks
+constexpr auto spin = std::chrono::microseconds(200);  // after that the thread sleeps between polls
 constexpr auto shortest_sleep = std::chrono::microseconds(20), longest_sleep = std::chrono::microseconds(500),
                idle_sleep = std::chrono::microseconds(20'000);
 constexpr auto idle_after = std::chrono::milliseconds(100);
-constexpr auto look_interval = std::chrono::milliseconds(10);  // for late ones
+constexpr auto look_interval = std::chrono::milliseconds(10);  // for late peers
 constexpr std::uint64_t tags_of_a_run = std::uint64_t{1} << 18;
 
 constexpr std::int64_t most_gathered = std::numeric_limits<int>::max();
@@ -31,7 +31,7 @@ constexpr const char* over =
 
 std::atomic<bool> wants_print{false};
 
-/// What processes say of their runs, as text: they may be of different machines.
+/// Announces a run. As text, because the peers' machines may differ.
 std::string begun(std::uint64_t number, std::uint64_t fingerprint) {
   return fmt::format("b {} {}", number, fingerprint);
 }
@@ -108,9 +108,9 @@ void Progress::take_over(std::unique_ptr<Link> link) {
   run_slots_ = link_->most_tags() / tags_of_run_;
 }
 
-// ---------------------------------------------------------------- what other threads ask for
+// ---------------------------------------------------------------- requests from other threads
 
-// Of runs the thread hears soon enough by itself, while there are some: whoever waits for them is faster than waking it.
+// While runs are open the thread polls often enough: their waiters poll too, which is faster than waking it.
 void Progress::add(Job job) {
   const bool of_run = job.kind == Job::Kind::box || job.kind == Job::Kind::leave;
   std::unique_lock lock(mutex_);
@@ -124,7 +124,7 @@ void Progress::add(Job job) {
   if (of_run ? is_idle_.load() : is_asleep_.load()) changed_.notify_one();
 }
 
-// In a child that was forked, once it has left the others, or once something has failed.
+// Throws in a forked child, after leaving the others, or after a failure.
 void Progress::need_link() const {
   if (is_forked_)
     throw TransportError(
@@ -149,7 +149,7 @@ std::shared_ptr<const SharedRun> Progress::begin(std::span<const int> peers,
   run->fingerprint = std::move(fingerprint);
   run->given = numbers;
   {
-    const std::lock_guard lock(mutex_);  // in the order of their numbers
+    const std::lock_guard lock(mutex_);  // queued in the order of their numbers
     if (is_over_) throw TransportError(over);
     for (const int p : peers) run->numbers[p] = begun_[p]++;
     jobs_.push_back({Job::Kind::begin, run});
@@ -177,7 +177,7 @@ std::vector<std::string> Progress::all_gather(const std::string& what, const std
   std::vector<std::string> all = result.get();
   for (std::size_t p = 0; p < all.size(); p++) {
     const std::size_t zero = all[p].find('\0');
-    if (all[p].substr(0, zero) != what) {  // from here on answers would be those to other questions
+    if (all[p].substr(0, zero) != what) {  // from here on, answers would belong to other questions
       const std::string text = fmt::format(
           "processes: process {} asks for `{}` where process {} asks for `{}`. All processes "
           "call the same in the same order. Compare their programs.",
@@ -267,11 +267,11 @@ bool Progress::look() {
         take(j);
       } catch (const std::exception& e) {
         get_stuck(e);
-        j.refuse(failure_);  // unless it was taken
+        j.refuse(failure_);  // unless take() has moved its contents
       }
     moved = true;
   }
-  if (is_stuck_) return moved;  // MPI could still write where nobody expects it
+  if (is_stuck_) return moved;  // MPI could still write to memory that has been reused
   try {
     for (Note note; link_->next(note); moved = true) hear(note);
     link_->notes_are_gone();
@@ -339,7 +339,7 @@ void Progress::hear(const Note& note) {
   Peer& peer = peers_[static_cast<std::size_t>(note.peer)];
   peer.heard = Clock::now();
   if (note.text == "?") {
-    link_->post(note.peer, "!");  // it computes something by itself
+    link_->post(note.peer, "!");  // the peer only asks whether this process is alive
   } else if (note.text.starts_with("b ")) {
     std::uint64_t number = 0, fingerprint = 0;
     (void)std::sscanf(note.text.c_str() + 2, "%lu %lu", &number, &fingerprint);
@@ -358,21 +358,21 @@ void Progress::hear(const Note& note) {
   }
 }
 
-// Runs that both have begun are of one program.
+// A run that both have begun must have the same program.
 void Progress::compare(int p, std::uint64_t number) {
   Peer& peer = peers_[static_cast<std::size_t>(p)];
   const auto ours = peer.ours.find(number);
   const auto theirs = peer.theirs.find(number);
   if (ours == peer.ours.end()) return;
   if (theirs == peer.theirs.end()) return need_peers();
-  if (peer.differing) return;  // no box of it, or of what comes behind it, moves
+  if (peer.differing) return;  // no box of that run or a later one moves
   if (ours->second->value() != theirs->second) return post_marks(p, number, *ours->second);
   peer.ours.erase(ours);
   peer.theirs.erase(theirs);
   peer.agreed = std::max(peer.agreed, number + 1);
 }
 
-// Who has ended begins no run and gives nothing. Where all have told their sizes, all give.
+// An ended process begins no run and joins no gather. Once all have told their sizes, all give their bytes.
 void Progress::need_peers() {
   const bool gathers = !gatherings_.empty() && gatherings_.front()->lengths.empty();
   for (int p = 0; p < count_; p++) {
@@ -394,7 +394,7 @@ void Progress::need_peers() {
   }
 }
 
-// Once both sides know the run. What is longer than MPI counts goes in parts, in order.
+// Starts once both sides have begun the run. Boxes larger than one transfer go in parts, in order.
 bool Progress::start(Box& box) {
   const int p = box.parcel.peer;
   const std::uint64_t number = box.run->numbers.at(p);
@@ -437,7 +437,7 @@ bool Progress::advance_gathering() {
       g.lengths.push_back(static_cast<int>(n));
       total = add_sizes(total, n);
     }
-    if (total > most_gathered) {  // all processes see that
+    if (total > most_gathered) {  // all processes see the same total
       g.result.set_exception(std::make_exception_ptr(TransportError(fmt::format(
           "processes: they give {} bytes at once. MPI counts to 2^31 - 1. Give less at a time.", total))));
       return next_gathering();

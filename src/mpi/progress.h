@@ -1,10 +1,10 @@
-// Who speaks MPI: one thread at a time, which is one of its own, or whoever waits for a box and has nothing else to do (a hand-over
-// between threads takes longer than a small message). Others leave it what is to be done and never wait for a peer; it moves boxes on, compares what
-// processes run, sees who is late, and ends everything with one text when something is wrong: what runs over several processes then
-// fails in all of them, for good. What a process has for itself goes on.
+// One thread at a time calls MPI: the plug-in's own, or one that waits for a box and has nothing else to do (handing over between threads
+// takes longer than a small message). Other threads queue requests and never wait for a peer. The calling thread progresses boxes, compares
+// the processes' programs, detects late peers, and on an error fails everything with one text: from then on, runs over several processes
+// fail in all of them. Work within one process goes on.
 //
-// Two processes number the runs that they share. Boxes move when both have said the run's number and the fingerprint of its
-// program: what differs is found before any byte of it moves.
+// Each pair of processes numbers its shared runs. Boxes move once both have announced the run's number and its program's fingerprint, so a
+// difference is found before any byte moves.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -32,16 +32,15 @@ using Clock = std::chrono::steady_clock;
 
 /// One run of a program that this process shares with others.
 struct SharedRun {
-  std::map<int, std::uint64_t> numbers;  ///< peer -> which of their runs it is
+  std::map<int, std::uint64_t> numbers;  ///< peer -> the run's number with that peer
   std::shared_ptr<const Fingerprint> fingerprint;
-  std::uint64_t given = 0;  ///< a hash of the numbers that enter
+  std::uint64_t given = 0;  ///< a hash of the input numbers
   std::uint64_t value() const { return hash_mix(fingerprint->value(), given); }
 };
 
 class Progress {
  public:
-  /// Joins the others. Throws DeviceError where MPI does not work, joins another number than `expected`, or does not start within
-  /// the timeout.
+  /// Joins the others. Throws DeviceError if MPI does not work, if the number of processes is not `expected`, or at the timeout.
   explicit Progress(int expected);
   int index() const { return index_; }
   int count() const { return count_; }
@@ -53,31 +52,31 @@ class Progress {
                                          std::uint64_t numbers);
   void ask(const std::shared_ptr<const SharedRun>& run, bool sent, const Parcel& parcel, LateEnd ended);
   void leave(const std::shared_ptr<const SharedRun>& run);
-  /// Does what the thread does, if it does not do it now.
+  /// Does the thread's work, unless the thread is doing it now.
   void advance() noexcept;
-  /// Throws where the others cannot be reached any more.
+  /// Throws if the others can no longer be reached.
   void need_link() const;
-  /// Something here has failed.
+  /// Reports a failure on this side.
   void fail(const std::string& why);
   std::vector<std::string> all_gather(const std::string& what, const std::string& mine);
-  /// Waits until all processes are at their end, and leaves MPI. Nothing is asked for from then on.
+  /// Waits until all processes end, and leaves MPI. No requests are accepted afterwards.
   void end();
-  /// In a forked child: MPI and the thread are the other process's.
+  /// In a forked child: MPI and the thread belong to the parent.
   void forget() { is_forked_ = true; }
 
  private:
-  /// A box that somebody waits for.
+  /// A box that someone waits for.
   struct Box {
     std::shared_ptr<const SharedRun> run;
     bool sent = false;
     Parcel parcel;
     LateEnd ended;
     Clock::time_point since;
-    std::vector<TransferRef> parts;  ///< on their way
+    std::vector<TransferRef> parts;  ///< in flight
     void end(const std::string& failure) const;
   };
   struct Gathering {
-    std::string mine;  ///< what it is for, a zero, and what this process gives
+    std::string mine;  ///< its purpose, a NUL, and this process's contribution
     std::promise<std::vector<std::string>> result;
     Clock::time_point since;
     std::vector<std::int64_t> sizes;
@@ -92,26 +91,26 @@ class Progress {
     std::optional<Box> box = std::nullopt;
     std::string text = {};
     std::unique_ptr<Gathering> gathering = nullptr;
-    void refuse(const std::string& why);  ///< what of it nobody has taken
+    void refuse(const std::string& why);  ///< fails whatever of it was not taken
   };
-  /// How joining ended, if it has.
+  /// The outcome of joining, once it is known.
   struct Start {
     std::mutex mutex;
     std::condition_variable changed;
     bool is_over = false, is_given_up = false;
     std::exception_ptr failure;
   };
-  /// What is known of another process.
+  /// The known state of another process.
   struct Peer {
-    std::map<std::uint64_t, std::uint64_t> theirs;  ///< number -> fingerprint of runs that only it has begun
-    std::map<std::uint64_t, std::shared_ptr<const SharedRun>> ours;  ///< that only this process has begun
-    std::uint64_t agreed = 0;                                        ///< runs below are known to both
-    std::uint64_t gathered = 0;                                      ///< all_gathers that it has begun
-    std::string gathers = {};                                        ///< the last of them
-    std::optional<std::uint64_t> differing;                 ///< the run whose program is another one there
-    std::vector<Fingerprint::Mark> our_marks, their_marks;  ///< of it
+    std::map<std::uint64_t, std::uint64_t> theirs;  ///< number -> fingerprint of runs begun only by the peer
+    std::map<std::uint64_t, std::shared_ptr<const SharedRun>> ours;  ///< begun only by this process
+    std::uint64_t agreed = 0;                                        ///< runs below it match
+    std::uint64_t gathered = 0;                                      ///< all_gathers begun by the peer
+    std::string gathers = {};                                        ///< purpose of the latest
+    std::optional<std::uint64_t> differing;                          ///< the run whose program differs there
+    std::vector<Fingerprint::Mark> our_marks, their_marks;           ///< of that run
     bool has_ended = false;
-    Clock::time_point heard;  ///< when something came from it last
+    Clock::time_point heard;  ///< when the latest note arrived
   };
 
   void take_over(std::unique_ptr<Link> link);
@@ -125,7 +124,7 @@ class Progress {
   void hear_mark(Peer& peer, const Note& note);
   bool start(Box& box);
   bool advance_gathering();
-  bool next_gathering();  // true
+  bool next_gathering();  // always true
   void begin_gathering();
   std::string late_in_gathering() const;
   void look_for_late_ones();
@@ -136,12 +135,12 @@ class Progress {
   void print_waiting() const;
   std::string described(const Box& box) const;
 
-  std::mutex speaking_;  // who has it speaks MPI; of it is all that follows, to failure_
+  std::mutex speaking_;  // the holder may call MPI; guards the members down to failure_
   std::unique_ptr<Link> link_;
   std::vector<Peer> peers_;
   std::vector<Box> waiting_, moving_;
   std::map<std::shared_ptr<const SharedRun>, Clock::time_point>
-      runs_;  // open ones, and when something last happened there
+      runs_;  // open runs, and when each last made progress
   std::vector<std::unique_ptr<Gathering>> gatherings_;
   std::uint64_t gathered_ = 0;  // begun
   std::uint64_t tags_of_run_ = 0, run_slots_ = 0;
@@ -156,12 +155,12 @@ class Progress {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Job> jobs_;
-  std::map<int, std::uint64_t> begun_;  // peer -> runs
+  std::map<int, std::uint64_t> begun_;  // peer -> number of runs
   std::atomic<bool> has_jobs_{false}, is_asleep_{false};
-  std::atomic<bool> is_idle_{false};     // asleep for longer than a box may wait
-  std::atomic<Clock::rep> advanced_{0};  // when another thread did the work last
+  std::atomic<bool> is_idle_{false};     // sleeps longer than a box may wait
+  std::atomic<Clock::rep> advanced_{0};  // when another thread last did the work
   bool is_leaving_ = false, has_left_ = false;
-  std::atomic<bool> is_over_{false};  // nothing more is taken
+  std::atomic<bool> is_over_{false};  // no requests are accepted any more
   std::atomic<bool> is_forked_{false};
   std::thread thread_;
 };
