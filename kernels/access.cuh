@@ -1,4 +1,4 @@
-// Where kernels read and write elements.
+// How kernels check their accesses to elements.
 #pragma once
 #ifndef __CUDACC__
 #include <stdexcept>
@@ -8,7 +8,7 @@
 
 namespace shardarray::device {
 
-/// What the device does at such an address; hosts would read it.
+/// Faults on a misaligned address as the device does; the host would read it.
 SHARDARRAY_DEVICE inline void check_aligned([[maybe_unused]] const std::byte* p,
                                             [[maybe_unused]] std::uint32_t bytes) {
 #ifndef __CUDACC__

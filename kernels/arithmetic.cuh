@@ -1,7 +1,7 @@
-// One instruction of kernel IR on bits: what the interpreter's kernels share. The arithmetic is scalar.h's.
+// One instruction of kernel IR on bits, shared by the interpreter's kernels. The arithmetic is scalar.h's.
 #pragma once
 #include "kernels/access.cuh"
-// device.cuh says how scalar.h is compiled.
+// See device.cuh for how scalar.h is compiled.
 #include "runtime/instruction_bits.h"
 
 namespace shardarray::device {
@@ -13,12 +13,12 @@ using scalar::with_type;
 struct Instruction {
   Code code;
   DType type, from;     ///< of the result (store: of the value); of the first operand (select: of the values)
-  std::uint8_t detail;  ///< call: the Function; load, load_at, store: bytes of an element
+  std::uint8_t detail;  ///< call: the Function; load, load_at, store: bytes per element
   std::uint16_t dst, a, b, c;  ///< slots
-  std::uint64_t imm;           ///< constant: the bits; index, load, load_at, store: the argument
+  std::uint64_t imm;           ///< constant: its bits; index, load, load_at, store: the argument
 };
 
-/// The result of an instruction that is no load, store, index or reduce.
+/// The result of an instruction other than load, store, index or reduce.
 SHARDARRAY_DEVICE SHARDARRAY_NOT_INLINE inline std::uint64_t evaluate(const Instruction& in, std::uint64_t a,
                                                                       std::uint64_t b, std::uint64_t c) {
   if (in.code == Code::constant) return in.imm;
@@ -28,8 +28,7 @@ SHARDARRAY_DEVICE SHARDARRAY_NOT_INLINE inline std::uint64_t evaluate(const Inst
   return scalar::evaluate_bits(in.code, in.type, in.from, a, b, c);
 }
 
-/// What makes one element of two, as bits: an instruction of a table; one that is known when the text is compiled;
-/// nothing, where there are never two.
+/// Combines two elements, as bits: by an instruction of the table; by one known at compile time; or not at all, where there is only one.
 struct TableCombine {
   const Instruction& instruction;
   SHARDARRAY_DEVICE std::uint64_t operator()(std::uint64_t a, std::uint64_t b) const {
@@ -82,7 +81,7 @@ SHARDARRAY_DEVICE inline void write_bits(std::byte* p, std::uint32_t bytes, std:
   }
 }
 
-/// 16 bytes are complex numbers, which are only moved.
+/// 16-byte elements are complex numbers, which kernels only move.
 struct alignas(16) Bytes16 {
   std::uint64_t low, high;
 };

@@ -1,10 +1,10 @@
-// Sums of products of windows (runtime/contraction.h): a thread an element of the result, neighbours are neighbouring points.
+// Sums of products over windows (runtime/contraction.h): one thread per element of the result, neighbouring threads on neighbouring points.
 #pragma once
 #include "kernels/gemm.cuh"
 
 namespace shardarray::device {
 
-/// Distances in elements.
+/// Strides in elements.
 struct ConvDim {
   std::int64_t size, lhs, rhs, out;
 };
@@ -12,7 +12,7 @@ struct ConvItem {
   Address lhs, rhs, out;
   List<ConvDim> groups, points, features, summed;
   std::int64_t elements, steps,
-      chain;  ///< of the result; products of each, and of them those of a chain of multiply-adds
+      chain;  ///< of the result; products per element, and those of one chain of multiply-adds
 };
 struct ConvTable {
   List<ConvItem> items;
@@ -21,7 +21,7 @@ struct ConvTable {
 struct ConvPlace {
   std::int64_t lhs, rhs, out;
 };
-/// Moves on to where `number` stands in these dimensions, of which the last `skipped` are left out; takes it off the number.
+/// Advances to the position of `number` in these dimensions without the last `skipped`; takes their part off `number`.
 SHARDARRAY_DEVICE inline void move_on(ConvPlace& place, PointNumber& number, const std::byte* table,
                                       const List<ConvDim>& dims, std::uint32_t skipped = 0) {
   for (std::uint32_t d = dims.count - skipped; d-- > 0;) {
@@ -33,7 +33,7 @@ SHARDARRAY_DEVICE inline void move_on(ConvPlace& place, PointNumber& number, con
   }
 }
 
-/// Chains, added up as they end.
+/// Sums chain by chain, adding each to the total when it ends.
 template <class T> class ConvSum {
  public:
   SHARDARRAY_DEVICE void add(T a, T b, std::int64_t chain) {

@@ -1,7 +1,7 @@
-// How printed kernels read and write elements: one at a time, or runs of neighbours by one access.
+// How printed kernels read and write elements: one at a time, or runs of adjacent ones in one access.
 #pragma once
 #include "kernels/access.cuh"
-// device.cuh says how scalar.h is compiled.
+// See device.cuh for how scalar.h is compiled.
 #include "runtime/scalar.h"
 
 namespace shardarray::device {
@@ -12,7 +12,7 @@ using Unsigned =
                        std::conditional_t<sizeof(T) == 2, std::uint16_t,
                                           std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>>;
 
-// Elements are read and written as unsigned integers: an output may lie on an input of another type.
+// Accesses use unsigned integers: an output may alias an input of another type.
 template <class T> SHARDARRAY_DEVICE inline T element(Unsigned<T> bits) {
   if constexpr (std::is_same_v<T, bool>) return (bits & 1) != 0;
   else return scalar::from_bits<T>(bits);
@@ -26,9 +26,9 @@ template <class T> SHARDARRAY_DEVICE inline void write(std::byte* p, T x) {
   *reinterpret_cast<Unsigned<T>*>(p) = scalar::from_bits<Unsigned<T>>(x);
 }
 
-/// Neighbours, which the device moves at once.
+/// Adjacent elements, which the device moves in one access.
 template <class Bits, int n> struct alignas(n * sizeof(Bits)) Run { Bits bits[n]; };
-/// As words of up to 4 bytes: compilers make several accesses of many small elements.
+/// In words of up to 4 bytes: compilers would split many small elements into several accesses.
 template <class T, int n> SHARDARRAY_DEVICE inline Run<Unsigned<T>, n> read_run(const std::byte* p) {
   using All = Run<Unsigned<T>, n>;
   using Word = std::conditional_t<sizeof(All) % 4 == 0 && sizeof(T) < 4, std::uint32_t, Unsigned<T>>;
@@ -47,7 +47,7 @@ SHARDARRAY_DEVICE inline std::uint64_t low_bits(const std::byte* p) {
 SHARDARRAY_DEVICE inline std::uint64_t low_bits(std::int64_t distance) {
   return static_cast<std::uint64_t>(distance);
 }
-/// Whether places, distances and extents are multiples of n, a power of two.
+/// Whether addresses, strides and extents are multiples of n, a power of two.
 template <std::uint64_t n, class... X> SHARDARRAY_DEVICE inline bool multiples_of(X... x) {
   return (low_bits(x) | ...) % n == 0;
 }

@@ -1,4 +1,4 @@
-// Exchanges: tiles filled, boxes copied, or combined from several sources in the order given.
+// Exchanges: tiles are filled; boxes are copied, or combined from several sources in the given order.
 #pragma once
 #include "kernels/arithmetic.cuh"
 
@@ -10,8 +10,8 @@ struct FillItem {
 };
 struct FillTable {
   List<FillItem> items;
-  std::uint64_t bits[2];  ///< an element's first 16 bytes
-  std::uint32_t bytes;    ///< of an element: 1, 2, 4, 8 or 16
+  std::uint64_t bits[2];  ///< the element's bytes, up to 16
+  std::uint32_t bytes;    ///< per element: 1, 2, 4, 8 or 16
 };
 
 struct MoveAxis {
@@ -21,8 +21,8 @@ struct MovePiece {
   Address dst;
   List<MoveAxis> axes;
   List<Address> sources;  ///< at least one
-  std::int64_t first;     ///< of the item's units
-  std::uint32_t bytes;    ///< of a unit: an element, or several of a copy, up to 16 bytes
+  std::int64_t first;     ///< its offset among the item's units
+  std::uint32_t bytes;    ///< per unit: an element, or in a copy several, up to 16 bytes
   std::uint32_t unused;
 };
 struct MoveItem {
@@ -31,7 +31,7 @@ struct MoveItem {
 };
 struct MoveTable {
   List<MoveItem> items;
-  Instruction combine;  ///< of two elements, where pieces have several sources
+  Instruction combine;  ///< of two elements, if pieces have several sources
 };
 
 SHARDARRAY_DEVICE inline void fill_tiles(const Grid& g, const std::byte* table, std::byte*,
@@ -46,7 +46,7 @@ SHARDARRAY_DEVICE inline void fill_tiles(const Grid& g, const std::byte* table, 
   }
 }
 
-/// The piece that holds a unit: the last one that does not start behind it.
+/// The piece that contains a unit: the last one that starts at or before it.
 SHARDARRAY_DEVICE inline const MovePiece& piece_of(const MovePiece* pieces, std::uint32_t count,
                                                    std::int64_t unit) {
   std::uint32_t low = 0;
@@ -58,7 +58,7 @@ SHARDARRAY_DEVICE inline const MovePiece& piece_of(const MovePiece* pieces, std:
   return pieces[low];
 }
 
-/// Bytes from the beginnings of a piece's source and destination to its unit of that number.
+/// Byte offsets of a piece's unit in its source and destination.
 struct MoveDistance {
   std::int64_t src = 0, dst = 0;
 };
@@ -67,7 +67,7 @@ SHARDARRAY_DEVICE inline MoveDistance distance_of(const MoveAxis* axes, std::uin
   MoveDistance d;
   SHARDARRAY_POINTS
   for (std::uint32_t x = count; x-- > 0;) {
-    const std::int64_t at = x == 0 ? static_cast<std::int64_t>(unit)  // what the others leave
+    const std::int64_t at = x == 0 ? static_cast<std::int64_t>(unit)  // what the other axes leave
                                    : take_off(unit, static_cast<Number>(axes[x].extent));
     d.src += at * axes[x].src;
     d.dst += at * axes[x].dst;
@@ -86,7 +86,7 @@ SHARDARRAY_DEVICE void move_boxes(const Grid& g, const std::byte* table, std::by
     const MovePiece& piece = piece_of(pieces, item.pieces.count, i);
     const MoveAxis* const axes = entries(table, piece.axes);
     const auto unit = static_cast<std::uint64_t>(i - piece.first);
-    const MoveDistance d = item.units >> 32 == 0  // divisions of 64 bits take long
+    const MoveDistance d = item.units >> 32 == 0  // 64-bit divisions are slow
                                ? distance_of(axes, piece.axes.count, static_cast<std::uint32_t>(unit))
                                : distance_of(axes, piece.axes.count, unit);
     const Address* const sources = entries(table, piece.sources);
@@ -99,7 +99,7 @@ SHARDARRAY_DEVICE void move_boxes(const Grid& g, const std::byte* table, std::by
       return read_bits(address_of(bases, sources[s]) + d.src, piece.bytes);
     };
     std::uint64_t x = element(0);
-    constexpr std::uint32_t ahead = 7;  // with the first one, eight are asked for at once
+    constexpr std::uint32_t ahead = 7;  // with the first one, eight loads in flight
     SHARDARRAY_POINTS
     for (std::uint32_t s = 1; s < piece.sources.count; s += ahead) {
       std::uint64_t next[ahead];

@@ -1,5 +1,5 @@
-// Products of matrices: each element is one ascending chain of multiply-adds, or blocks of them where it is long (scalar.h), as
-// kernels of every platform do with `fixed_order`.
+// Matrix products: each element is one ascending chain of multiply-adds, or, if long, blocks of them (scalar.h), the same on every platform
+// with `fixed_order`.
 #pragma once
 #include "kernels/arithmetic.cuh"
 #include "kernels/halves.cuh"
@@ -12,13 +12,13 @@ struct ProductItem {
   Address a, b, c;
   std::int64_t m, n, k, batch;
   std::int64_t a_row, a_col, a_batch, b_row, b_col, b_batch, c_row, c_batch;
-  std::int64_t lanes;  ///< of a warp that share an element where warps make them, a power of two
+  std::int64_t lanes;  ///< lanes of a warp that share an element in make_elements_by_lanes, a power of two
 };
 struct ProductTable {
   List<ProductItem> items;
 };
 
-/// 16-bit floats as they stand in memory; `wide` is exact.
+/// 16-bit floats as stored; `wide` is exact.
 struct Half {
   std::uint16_t bits;
 };
@@ -35,8 +35,8 @@ template <class T> SHARDARRAY_DEVICE inline T multiply_add(T a, T b, T c) {
   else return scalar::add(scalar::mul(a, b), c);
 }
 
-/// k multiply-adds from 0. Moves a and b on. What several of them need is read before the first. Item: ProductItem, or one whose numbers
-/// are constants.
+/// k multiply-adds from 0; advances a and b. Operands of several steps are loaded before the first is used. Item: ProductItem, or one with
+/// constant members.
 template <class Out, class In, class Item>
 SHARDARRAY_DEVICE Out chain(const Item& p, const In*& a, const In*& b, std::int64_t k) {
   constexpr int ahead = 8;
@@ -81,7 +81,7 @@ SHARDARRAY_DEVICE Out chains(const Item& p, const In* a, const In* b) {
   return scalar::with_rounded_off(total, lost);
 }
 
-/// An element: where its operands begin, and where it goes.
+/// An element: offsets of its operands and of the result.
 struct ProductPlace {
   std::int64_t a, b, c;
 };
@@ -94,7 +94,7 @@ template <class Item> SHARDARRAY_DEVICE ProductPlace product_place(const Item& p
           batch * p.c_batch + row * p.c_row + column};
 }
 
-/// A thread an element. Neighbours are in one row, which reads B and writes C in sequence. Results of 16-bit floats are float32.
+/// One thread per element. Neighbouring threads are in one row, so B is read and C written coalesced. 16-bit floats give float32.
 template <class In, class Item, class Out>
 SHARDARRAY_DEVICE void make_elements(const Grid& g, const Item& p, const In* first_a, const In* first_b,
                                      Out* c) {
@@ -113,8 +113,8 @@ SHARDARRAY_DEVICE void make_elements(const Grid& g, const Item& p, const In* fir
   }
 }
 
-/// Where no order is fixed, `lanes` of a warp share an element, and each takes every `lanes`-th product: a long sum of few elements waits
-/// for memory a few times in place of k / 8 times. The others make the elements behind it, which often have operands in the same lines.
+/// If no order is fixed, `lanes` of a warp share an element, each taking every `lanes`-th product: a long sum waits for memory fewer times
+/// than the k / 8 of one thread. The warp's other lanes make the next elements, whose operands are often in the same cache lines.
 template <class In, class Item, class Out>
 SHARDARRAY_DEVICE void make_elements_by_lanes(const Grid& g, const Item& p, const In* first_a,
                                               const In* first_b, Out* c) {
@@ -123,7 +123,7 @@ SHARDARRAY_DEVICE void make_elements_by_lanes(const Grid& g, const Item& p, cons
   const std::int64_t elements = p.batch * p.m * p.n, step = point_step(g) / lanes;
   SHARDARRAY_POINTS
   for (std::int64_t at = first_point(g) / warp_lanes * side; at < elements; at += step) {
-    const std::int64_t last = elements - 1 - at;  // who has no element makes the last one
+    const std::int64_t last = elements - 1 - at;  // lanes without an element repeat the last one
     const auto place_of = [&](std::uint32_t lane) {
       const std::uint32_t number = lane % side;
       return product_place(p, at + (number < last ? number : last));

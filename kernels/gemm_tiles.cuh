@@ -1,5 +1,5 @@
-// Products in tiles: slices of both operands come through shared memory, in turns through two places of it, and the next ones are
-// under way meanwhile. Each result is the chain that gemm.cuh makes.
+// Tiled products: slices of both operands are staged in two shared-memory buffers in turn, while the next ones are loaded. Each result is
+// the same chain as in gemm.cuh.
 #pragma once
 #include "kernels/elements.cuh"
 #include "kernels/gemm.cuh"
@@ -10,33 +10,33 @@ namespace shardarray::device {
 inline constexpr std::uint32_t threads_a_side = 16;
 static_assert(threads_a_side * threads_a_side == tile_threads);
 
-/// A tile has side x side results, a thread share of them in both directions; a slice is so deep, and so many of them are on their way
-/// from memory.
+/// A tile has side x side results, thread_side x thread_side per thread. A slice is `depth` deep, and `ahead` slices are in flight from
+/// memory.
 template <std::uint32_t results_a_side, std::uint32_t products_a_slice, std::uint32_t slices_ahead>
 struct TileShape {
   static constexpr std::uint32_t side = results_a_side, depth = products_a_slice, ahead = slices_ahead;
   static constexpr std::uint32_t thread_side = side / threads_a_side;
   static constexpr std::uint32_t share =
-      side * depth / tile_threads;  // elements of a slice that a thread brings
-  /// Of a slice, what is added before a chain may end.
+      side * depth / tile_threads;  // elements of a slice that a thread loads
+  /// Products of a slice before a chain may end.
   static constexpr std::uint32_t part = depth < scalar::chain_block ? depth : scalar::chain_block;
   static_assert(scalar::chain_block % part == 0 && depth % part == 0);
 };
-using LargeTile = TileShape<64, 16, 1>;  // of large matrices: what is read serves many results
-using DeepTile = TileShape<16, 64, 2>;   // of few results with long sums: much is under way at once
+using LargeTile = TileShape<64, 16, 1>;  // for large matrices: each load serves many results
+using DeepTile = TileShape<16, 64, 2>;   // for few results with long sums: many loads in flight
 
-/// An operand's part of a slice, with gaps that keep threads in different banks. A thread reads at once what it needs of several results
-/// for an element of their sums, or of one result for several elements.
+/// An operand's part of a slice, padded against bank conflicts. In one access a thread reads several results' operands for one k, or one
+/// result's operand for several k.
 template <class T, class Shape> class SliceOperand {
  public:
-  static constexpr std::uint32_t together = Shape::thread_side == 1 ? 16 / sizeof(T) : 1;  // elements of sums
+  static constexpr std::uint32_t together = Shape::thread_side == 1 ? 16 / sizeof(T) : 1;  // k per access
   using Part = Run<T, Shape::thread_side == 1 ? together : Shape::thread_side>;
 
   SHARDARRAY_DEVICE T& at(std::uint32_t side, std::uint32_t k) {
     if constexpr (together > 1) return parts_[side][k / together].bits[k % together];
     else return parts_[k][side / Shape::thread_side].bits[side % Shape::thread_side];
   }
-  /// For the results number `thread` of the threads' shares, from element k of the sums on.
+  /// The operands of thread `thread`'s results, from k on.
   SHARDARRAY_DEVICE const Part& part(std::uint32_t thread, std::uint32_t k) const {
     if constexpr (together > 1) return parts_[thread][k / together];
     else return parts_[k][thread];
@@ -50,10 +50,10 @@ template <class T, class Shape> class SliceOperand {
 template <class T, class Shape> struct ProductSlice { SliceOperand<T, Shape> a, b; };
 
 #ifdef __CUDACC__
-/// More of them read before the first is used would need more registers than there are.
+/// Unrolling further would exceed the registers.
 #define SHARDARRAY_SOME_PARTS _Pragma("unroll 4")
 
-/// The block's memory: two slices.
+/// The block's shared memory: two slices.
 template <class Slice> SHARDARRAY_DEVICE inline Slice* tile_memory() {
   __shared__ alignas(64) std::byte all[2 * sizeof(Slice)];
   return reinterpret_cast<Slice*>(all);
@@ -62,19 +62,19 @@ template <class Slice> SHARDARRAY_DEVICE inline Slice* tile_memory() {
 #define SHARDARRAY_SOME_PARTS
 #endif
 
-/// One operand as slices of a tile are read: rows of A or columns of B, from the tile's first one on.
+/// One operand as a tile's slices read it: rows of A or columns of B, from the tile's first one on.
 template <class In, class Shape> struct TileOperand {
   const In* first;
-  std::int64_t left, depth;    ///< how many there are from there on, and how long they are
+  std::int64_t left, depth;    ///< rows or columns left from there, and their length
   std::int64_t across, along;  ///< strides
-  /// Neighbouring threads read neighbours in memory, where either stride is 1.
+  /// Consecutive threads read consecutive addresses if either stride is 1.
   SHARDARRAY_DEVICE std::uint32_t side_of(std::uint32_t n) const {
     return along == 1 ? n / Shape::depth : n % Shape::side;
   }
   SHARDARRAY_DEVICE std::uint32_t depth_of(std::uint32_t n) const {
     return along == 1 ? n % Shape::depth : n / Shape::side;
   }
-  /// What the thread reads of the slice at k. Nothing behind the operand's end, and 0 in its place.
+  /// The thread's share of the slice at k; 0 beyond the operand's end, which is not read.
   SHARDARRAY_DEVICE void read(In (&to)[Shape::share], std::uint32_t thread, std::int64_t k) const {
     for (std::uint32_t i = 0; i < Shape::share; i++) {
       const std::uint32_t n = thread + i * tile_threads;
@@ -98,7 +98,7 @@ template <class In, class Shape> class ProductTile {
   SHARDARRAY_DEVICE ProductTile(const TileOperand<In, Shape>& a, const TileOperand<In, Shape>& b)
       : a_(a), b_(b) {}
 
-  /// Writes the results from `c` on, whose rows are `row` apart.
+  /// Writes the results to `c`, with row stride `row`.
   SHARDARRAY_DEVICE void multiply(Out* c, std::int64_t row) {
     SHARDARRAY_TILE_THREADS(thread) {
       for (std::uint32_t k = 0; k < Shape::ahead; k++) read(thread, k, k * Shape::depth);
@@ -113,13 +113,13 @@ template <class In, class Shape> class ProductTile {
       }
     }
     SHARDARRAY_TILE_THREADS(thread) write(thread, c, row);
-    SHARDARRAY_SYNC_TILE();  // the next tile's slices
+    SHARDARRAY_SYNC_TILE();  // before the next tile's slices
   }
 
  private:
   using Slice = ProductSlice<Out, Shape>;
   static constexpr bool is_floating = std::is_floating_point_v<Out>;
-  /// What a thread holds.
+  /// A thread's registers.
   struct Values {
     In a[Shape::ahead][Shape::share], b[Shape::ahead][Shape::share];  // of the next slices
     Out sums[Shape::thread_side][Shape::thread_side] = {},
@@ -129,7 +129,7 @@ template <class In, class Shape> class ProductTile {
   SHARDARRAY_DEVICE Values& of(std::uint32_t thread) { return values_[thread % tile_threads_here]; }
   SHARDARRAY_DEVICE bool is_long() const { return is_floating && a_.depth > scalar::longest_chain; }
 
-  /// The slice at k, in either place. Others still read the one before it in the other place.
+  /// Adds the slice at k, staged in buffer `place`. Others may still read the previous one in the other buffer.
   template <std::uint32_t next> SHARDARRAY_DEVICE void add_slice(std::int64_t k, std::uint32_t place) {
     SHARDARRAY_TILE_THREADS(thread) {
       const Values& v = of(thread);
@@ -152,7 +152,7 @@ template <class In, class Shape> class ProductTile {
     a_.read(of(thread).a[next], thread, k);
     b_.read(of(thread).b[next], thread, k);
   }
-  /// From element `from` of the slice on; `whole`: how many they are, where that is known.
+  /// From k = `from` of the slice on; `whole`: their number if it is known at compile time, else 0.
   template <std::uint32_t whole>
   SHARDARRAY_DEVICE void add_products(std::uint32_t thread, const Slice& s, std::uint32_t from,
                                       std::uint32_t depth) {
@@ -167,11 +167,11 @@ template <class In, class Shape> class ProductTile {
             sums[i][j] = multiply_add<Out>(a.bits[bits_of(i, k + n)], b.bits[bits_of(j, k + n)], sums[i][j]);
     }
   }
-  /// In a part: of result i, or of element k.
+  /// Index within a part: result i, or element k.
   SHARDARRAY_DEVICE static constexpr std::uint32_t bits_of(std::uint32_t i, std::uint32_t k) {
     return Shape::thread_side == 1 ? k % SliceOperand<Out, Shape>::together : i;
   }
-  /// As chains() adds them up.
+  /// Adds up chains as chains() does.
   SHARDARRAY_DEVICE void end_chains(std::uint32_t thread, bool carries) {
     if (!is_long()) return;
     if constexpr (is_floating) {

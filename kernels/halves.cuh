@@ -1,8 +1,8 @@
-// 16-bit floats and float32: to nearest, ties to even, denormals kept. Devices have an instruction for each; what it makes of a NaN
-// is a NaN of its own.
+// Conversions between 16-bit floats and float32: round to nearest even, denormals kept. Devices have an instruction for each, which turns a
+// NaN into their canonical one.
 #pragma once
 #include "kernels/access.cuh"
-// device.cuh says how scalar.h is compiled.
+// See device.cuh for how scalar.h is compiled.
 #include "runtime/scalar.h"
 #ifndef __CUDA_ARCH__
 #include <cmath>
@@ -11,7 +11,7 @@
 namespace shardarray::device {
 
 #ifndef __CUDA_ARCH__
-/// The bits of the nearest value with `digits` bits of fraction whose exponents go from `least` to `most`.
+/// The bits of the nearest value with `digits` fraction bits and exponents in `least` .. `most`.
 SHARDARRAY_DEVICE inline std::uint16_t narrowed(float x, int digits, int least, int most) {
   const std::uint32_t sign = scalar::from_bits<std::uint32_t>(x) >> 16 & 0x8000;
   const std::uint32_t infinity = static_cast<std::uint32_t>(most - least + 2) << digits;
@@ -20,7 +20,7 @@ SHARDARRAY_DEVICE inline std::uint16_t narrowed(float x, int digits, int least, 
   int exponent = least;
   if (magnitude > 0) exponent = std::ilogb(magnitude) > least ? std::ilogb(magnitude) : least;
   if (exponent > most) return static_cast<std::uint16_t>(sign | infinity);
-  // In units of the last bit; what is rounded up to the next exponent is that number of units too.
+  // In units of the last bit; rounding up to the next exponent carries into the exponent bits.
   const auto units = static_cast<std::uint32_t>(std::nearbyint(std::ldexp(magnitude, digits - exponent)));
   return static_cast<std::uint16_t>(sign |
                                     (units + (static_cast<std::uint32_t>(exponent - least) << digits)));
@@ -62,8 +62,8 @@ SHARDARRAY_DEVICE inline float widen_bfloat16(std::uint16_t bits) {
   return scalar::from_bits<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
-/// Narrowed and widened again. The casts of pairs are faster than those of single numbers; the upper half of a pair of bfloat16 is
-/// the float32.
+/// Narrowed and widened again. Conversions of pairs are faster than those of single numbers; a bfloat16 pair whose lower half is 0 is the
+/// float32.
 SHARDARRAY_DEVICE inline float rounded_bfloat16(float x) {
 #ifdef __CUDA_ARCH__
   float pair;

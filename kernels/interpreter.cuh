@@ -1,8 +1,7 @@
-// The interpreter of kernel IR: runs any Loop step, instruction by instruction. Values stand in slots of 8 bytes that the host
-// gave them.
-//   points  no inner stage: a thread a point
-//   rows    a warp an outer point. All lanes compute outer stages, lane 0 stores. Lane j % 32 computes the inner point j; sums
-//           have the order of kernel.h.
+// The interpreter of kernel IR: runs any Loop step, instruction by instruction. Values are in 8-byte slots that the host assigned.
+//   points  no inner stage: one thread per point
+//   rows    one warp per outer point. All lanes compute outer stages, lane 0 stores. Inner point j is computed by lane j % 32; sums are in
+//           the order of kernel.h.
 #pragma once
 #include "kernels/loop_table.cuh"
 #include "kernels/warp.cuh"
@@ -15,12 +14,12 @@ struct LoopStage {
   std::uint32_t inner, unused;
 };
 struct Reduction {
-  Instruction combine;     ///< of two values of the type
+  Instruction combine;     ///< of two values of its type
   std::uint64_t identity;  ///< bits
   std::uint16_t result, total, lost;
-  std::uint8_t compensated;  ///< sums of floats: what additions round off is kept
+  std::uint8_t compensated;  ///< sums of floats: rounding errors are accumulated in `lost`
 };
-/// Where a point is: its coordinates along the item's axes.
+/// A point's coordinates along the item's axes.
 struct LoopPoint {
   std::int64_t at[most_axes];
 };
@@ -54,12 +53,12 @@ struct LoopView {
     for (std::uint32_t d = 0; d < end; d++) bytes += p.at[d] * strides[argument * axes + d];
     return bytes;
   }
-  /// `end`: the axes of the stage.
+  /// `end`: the number of the stage's axes.
   SHARDARRAY_DEVICE std::byte* place(std::uint64_t argument, const LoopPoint& p, std::uint32_t end) const {
     return address_of(bases, arguments[argument].address) + distance(argument, p, end);
   }
 
-  /// What an instruction but store and reduce gives.
+  /// The result of any instruction but store and reduce.
   SHARDARRAY_DEVICE std::uint64_t result(const Instruction& in, const std::uint64_t* slots,
                                          const LoopPoint& p, std::uint32_t end) const {
     switch (in.code) {
@@ -98,7 +97,7 @@ SHARDARRAY_DEVICE void loop_points(const Grid& g, const std::byte* table, std::b
   }
 }
 
-/// One warp's rows.
+/// The rows of one warp.
 template <int slots> class LoopRows {
  public:
   SHARDARRAY_DEVICE LoopRows(const std::byte* table, const LoopItem& item, const Bases& bases)
@@ -118,7 +117,7 @@ template <int slots> class LoopRows {
   }
 
  private:
-  /// Instruction by instruction: an output may lie on an input, which all lanes read before lane 0 writes.
+  /// One instruction at a time: an output may alias an input, which all lanes read before lane 0 writes.
   SHARDARRAY_DEVICE void outer_stage(const LoopStage& stage) {
     for (std::uint32_t i = stage.begin; i < stage.end; i++) {
       const Instruction& in = view_.code[i];
@@ -162,7 +161,7 @@ template <int slots> class LoopRows {
     }
   }
 
-  /// All lanes at the identity; before the first block the total too.
+  /// Sets all lanes to the identity; before the first block, the total too.
   SHARDARRAY_DEVICE void open(const Reduction* first, const Reduction* end, bool total) {
     SHARDARRAY_LANES(lane) {
       std::uint64_t* const v = values_.of(lane);
@@ -174,7 +173,7 @@ template <int slots> class LoopRows {
       }
     }
   }
-  /// One block's result is the total itself.
+  /// With one block its result is the total.
   SHARDARRAY_DEVICE bool has_blocks() const { return item_.inner_points > t_.block; }
   SHARDARRAY_DEVICE void close_block(const Reduction& r) {
     values_.fold(r.result, r.combine);
@@ -206,7 +205,7 @@ template <int slots> class LoopRows {
   WarpValues<slots> values_;
 };
 
-/// The thread's warp.
+/// The rows of the thread's warp.
 template <int slots>
 SHARDARRAY_DEVICE void loop_rows(const Grid& g, const std::byte* table, std::byte*, const Bases& bases) {
   const LoopTable& t = *reinterpret_cast<const LoopTable*>(table);

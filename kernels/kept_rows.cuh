@@ -1,10 +1,11 @@
-// Rows that a team keeps in shared memory while it works on them: what several stages read comes from memory once.
+// Rows that a team keeps in shared memory: what several stages read is loaded from memory once.
 #pragma once
 #include "kernels/teams.cuh"
 
 namespace shardarray::device {
 
-// SHARDARRAY_KEPT_ROWS declares `name`, so many bytes for the thread's team; `teams`: of a block, at most: its warps, or the block.
+// SHARDARRAY_KEPT_ROWS declares `name`, `bytes` of shared memory for the thread's team. `teams`: at most so many per block (its warps, or
+// 1).
 #ifdef __CUDACC__
 template <std::uint32_t bytes> SHARDARRAY_DEVICE inline std::byte* kept_bytes() {
   __shared__ alignas(16) std::byte all[bytes];
@@ -17,7 +18,7 @@ template <std::uint32_t bytes> SHARDARRAY_DEVICE inline std::byte* kept_bytes() 
 #define SHARDARRAY_KEPT_ROWS(name, bytes, teams) alignas(16) std::byte name[bytes]
 #endif
 
-/// Reads a row, 16 bytes at once where its place allows it, several times before the first has come. The whole team sees all of it.
+/// Reads a row, in accesses of 16 bytes if it is aligned, several in flight. Afterwards the whole team sees all of it.
 template <class T, class Team>
 SHARDARRAY_DEVICE inline void keep_row([[maybe_unused]] const Team& team, Unsigned<T>* to,
                                        const std::byte* row, std::int64_t points) {

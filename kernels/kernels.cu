@@ -1,5 +1,5 @@
-// The hand-written kernels, for nvcc: without contraction and approximations, with --expt-relaxed-constexpr (limits of numbers),
-// and with warnings as errors, since nvcc only warns where device code calls a function of the host.
+// The hand-written kernels, for nvcc: no contraction or approximations, --expt-relaxed-constexpr (for numeric_limits), and warnings as
+// errors, because nvcc only warns when device code calls a host function.
 #include "kernels/conv.cuh"
 #include "kernels/exchange.cuh"
 #include "kernels/gemm_tiles.cuh"

@@ -1,18 +1,18 @@
-// Steps of a program's kernel whose numbers stand in its text (src/cuda/known_items.h): nothing but addresses is looked up, and loops and
-// divisions are by constants. A `Known` is a struct of such numbers; place(bases, item, number) is where an operand begins.
+// Steps of a whole program's kernel with their numbers in the text (src/cuda/known_items.h): only addresses are looked up; loop bounds and
+// divisors are constants. A `Known` is a struct of these numbers; place(bases, item, number) is the address of an operand.
 #pragma once
 #include "kernels/exchange.cuh"
 #include "kernels/gemm.cuh"
 
 namespace shardarray::device {
 
-/// A number that every item has of its own.
+/// A number that differs between items.
 template <std::uint64_t... all> SHARDARRAY_DEVICE inline std::uint64_t of_item(std::uint32_t item) {
   static constexpr std::uint64_t list[] = {all...};
   return list[item];
 }
 
-/// What PrintedItem tells of an item; all items of the step have the same numbers.
+/// The interface of PrintedItem, with numbers that are the same for all items of the step.
 template <class Known> class KnownItem {
  public:
   SHARDARRAY_DEVICE KnownItem(const Grid& g, const std::byte*, const Bases& bases)
@@ -49,7 +49,7 @@ SHARDARRAY_DEVICE void known_product_by_lanes(const Grid& g, const std::byte*, c
                              reinterpret_cast<Out*>(Known::place(bases, g.item, 2)));
 }
 
-/// One piece an item: places 0, 1, ... are its sources, and the one behind them its destination.
+/// One piece per item: operands 0, 1, ... are its sources, and the last one is its destination.
 template <class Combine, class Known>
 SHARDARRAY_DEVICE void known_move(const Grid& g, const std::byte*, const Bases& bases) {
   constexpr std::uint32_t bytes = Known::bytes, sources = Known::sources;

@@ -1,4 +1,4 @@
-// A warp: 32 lanes that work on one outer point. On the device each lane is a thread; on the host a region is a loop over lanes.
+// A warp: 32 lanes that work on one outer point. On the device a lane is a thread; on the host a region is a loop over the lanes.
 #pragma once
 #include "kernels/device.cuh"
 
@@ -7,19 +7,18 @@ namespace shardarray::device {
 inline constexpr std::uint32_t warp_lanes = 32;
 
 #ifdef __CUDACC__
-/// Runs the statement behind it for the lanes of the warp. Lanes of one region do not wait for each other.
+/// Runs the following statement for each lane of the warp. Lanes of one region do not synchronize.
 #define SHARDARRAY_LANES(lane) if (const std::uint32_t lane = threadIdx.x % warp_lanes; true)
-/// Between regions: what lanes wrote before it is seen behind it.
+/// Between regions: makes the writes of all lanes visible to the next region.
 #define SHARDARRAY_SYNC_LANES() __syncwarp()
-inline constexpr std::uint32_t lanes_here = 1;  // whose values a thread holds
+inline constexpr std::uint32_t lanes_here = 1;  // lanes whose values a thread holds
 #else
 #define SHARDARRAY_LANES(lane) for (std::uint32_t lane = 0; lane < warp_lanes; lane++)
 #define SHARDARRAY_SYNC_LANES() static_cast<void>(0)
 inline constexpr std::uint32_t lanes_here = warp_lanes;
 #endif
 
-/// The summands of lanes that are multiples of `apart` from each other, pairwise, l[i] += l[i + 16], ...: the first `apart` lanes have
-/// the sums.
+/// Sums lanes whose distance is a multiple of `apart`, pairwise, l[i] += l[i + 16], ...: the first `apart` lanes get the sums.
 template <class T> SHARDARRAY_DEVICE inline void add_lanes(T (&x)[lanes_here], std::uint32_t apart = 1) {
 #ifdef __CUDACC__
   for (unsigned width = warp_lanes / 2; width >= apart; width /= 2)

@@ -1,30 +1,30 @@
-// Quotients and roots of several float32 at once. By itself each of them asks whether its operands are ordinary numbers, and goes
-// another way where not: branches that the others wait for. Here one branch asks for all.
+// Quotients and roots of several float32 at once. A single division or root tests whether its operands are ordinary and branches to a slow
+// path otherwise, which keeps the others waiting. Here one branch tests all of them.
 //
-// What is computed then is what nvcc computes for ordinary numbers, and so rounded as IEEE has it.
+// The ordinary path computes what nvcc's does, and so rounds as IEEE requires.
 #pragma once
 #include "kernels/device.cuh"
-// device.cuh says how scalar.h is compiled.
+// See device.cuh for how scalar.h is compiled.
 #include "runtime/scalar.h"
 
 namespace shardarray::device {
 
 template <int n> struct Floats { float of[n]; };
 
-/// a / b, where r is 1 / b up to an ulp.
+/// a / b, with r = 1 / b to within an ulp.
 SHARDARRAY_DEVICE inline float ratio_by(float a, float b, float r) {
   r = scalar::fma(r, scalar::fma(-b, r, 1.f), r);
   const float q = scalar::fma(a, r, 0.f);
   return scalar::fma(r, scalar::fma(-b, q, a), q);
 }
-/// The root of x, where r is 1 / root up to two ulp.
+/// The square root of x, with r = 1 / root to within two ulp.
 SHARDARRAY_DEVICE inline float root_by(float x, float r) {
   const float y = x * r;
   return scalar::fma(scalar::fma(-y, y, x), r * 0.5f, y);
 }
 
 #ifdef __CUDA_ARCH__
-/// The largest as unsigned numbers.
+/// The largest bits - less, as unsigned numbers.
 template <int n> SHARDARRAY_DEVICE inline std::uint32_t most_bits(const Floats<n>& x, std::uint32_t less) {
   std::uint32_t most = 0;
   for (int k = 0; k < n; k++) most = max(most, scalar::from_bits<std::uint32_t>(x.of[k]) - less);
@@ -42,8 +42,8 @@ SHARDARRAY_DEVICE inline float near_reciprocal_root(float x) {
 }
 #endif
 
-/// a / b where b is y + c, and a is y or a number, for powers of two c and numbers near 1. Ordinary is y in 0 .. 2^60: where b is
-/// not c, neither y nor a quotient is tiny; where it is, its reciprocal is exact, and so what is rounded last.
+/// a / b with b = y + c and a = y or a number, for c a power of two and numbers near 1. Ordinary is y in 0 .. 2^60: if b is not c, neither
+/// y nor the quotient is tiny; if it is, its reciprocal is exact, and so is the final rounding.
 template <int n>
 SHARDARRAY_DEVICE inline Floats<n> ratios(const Floats<n>& a, const Floats<n>& b,
                                           [[maybe_unused]] const Floats<n>& y) {
@@ -57,7 +57,7 @@ SHARDARRAY_DEVICE inline Floats<n> ratios(const Floats<n>& a, const Floats<n>& b
   for (int k = 0; k < n; k++) q.of[k] = a.of[k] / b.of[k];
   return q;
 }
-/// Square roots. Ordinary is 2^-101 .. the largest number.
+/// Square roots. Ordinary is 2^-101 up to the largest finite number.
 template <int n> SHARDARRAY_DEVICE inline Floats<n> roots(const Floats<n>& x) {
   Floats<n> y;
 #ifdef __CUDA_ARCH__

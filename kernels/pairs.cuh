@@ -1,16 +1,16 @@
-// Around a sort of pairs (src/cuda/pair_sort.h), of all lines of a step at once: what goes into it, and what comes out.
+// Before and after a sort of pairs (src/cuda/pair_sort.h) of all lines of a step: makes the pairs and writes the results.
 //
-// The elements of all items stand behind each other, line by line. A pair's key is its element's; above its bits stands the number of
-// the line, so that sorted lines stay where they are. Its value is the element's number, or its bits, where nothing else follows it.
+// The elements of all items are numbered consecutively, line by line. A pair's key is its element's, with the line number in the bits above
+// it, so that sorted lines stay in place. Its value is the element's number, or, if nothing else is permuted, the element's bits.
 #pragma once
 #include "kernels/sort.cuh"
 
 namespace shardarray::device {
 
-/// Two arrays in scratch memory, as the sort takes them.
+/// Two arrays in scratch memory, in the layout the sort expects.
 struct Pairs {
-  std::uint64_t keys, values;  ///< bytes into scratch memory: of `key_bytes` (4 or 8), and std::uint32_t
-  std::uint32_t key_bytes, key_bits;  ///< of an element's part of a key
+  std::uint64_t keys, values;         ///< scratch offsets: `key_bytes` (4 or 8) each, and std::uint32_t
+  std::uint32_t key_bytes, key_bits;  ///< the element's part of a key
 
   SHARDARRAY_DEVICE void put(std::byte* scratch, std::int64_t at, std::uint64_t key,
                              std::uint32_t value) const {
@@ -19,7 +19,7 @@ struct Pairs {
     else reinterpret_cast<std::uint64_t*>(scratch + keys)[at] = key;
     reinterpret_cast<std::uint32_t*>(scratch + values)[at] = value;
   }
-  /// An element's part of it.
+  /// The element's part of a key.
   SHARDARRAY_DEVICE std::uint64_t key(const std::byte* scratch, std::int64_t at) const {
     const std::uint64_t all = key_bytes == 4 ? reinterpret_cast<const std::uint32_t*>(scratch + keys)[at]
                                              : reinterpret_cast<const std::uint64_t*>(scratch + keys)[at];
@@ -37,7 +37,7 @@ struct PairTable {
   List<SortItem> items;
   Pairs pairs;
   DType key;
-  bool are_elements;  ///< values are elements' bits
+  bool are_elements;  ///< values are the elements' bits
   std::uint8_t unused[6];
 };
 
@@ -49,7 +49,7 @@ SHARDARRAY_DEVICE inline void pair_keys(const Grid& g, const std::byte* table, s
   const std::byte* const in = address_of(bases, keys.in);
   const auto length = static_cast<std::uint32_t>(s.length), inner = static_cast<std::uint32_t>(s.inner);
   for (std::int64_t at = first_point(g); at < s.lines * s.length; at += point_step(g)) {
-    // Elements are less than 2^32; divisions of 64 bits take long.
+    // There are fewer than 2^32 elements; 64-bit divisions are slow.
     const auto number = static_cast<std::uint32_t>(at);
     const std::uint32_t line = number / length, place = number - line * length, outer = line / inner;
     const std::int64_t to = s.first + at,
@@ -62,10 +62,10 @@ SHARDARRAY_DEVICE inline void pair_keys(const Grid& g, const std::byte* table, s
   }
 }
 
-/// Keys that have no bits left for the number of the line: sorted by themselves, pairs are sorted by their lines alone, which `to` gets.
+/// For keys with no bits left for the line number: pairs are sorted by key alone, then by their lines, which this writes to `to`.
 struct PairLinesTable {
   List<SortItem> items;
-  std::int64_t count;  ///< of pairs
+  std::int64_t count;  ///< number of pairs
   std::uint64_t values, to;
 };
 SHARDARRAY_DEVICE inline void pair_lines(const Grid& g, const std::byte* table, std::byte* scratch,
@@ -86,7 +86,7 @@ SHARDARRAY_DEVICE inline void pair_lines(const Grid& g, const std::byte* table, 
   }
 }
 
-/// Values that are elements go where they belong.
+/// Writes values that are elements to their places.
 SHARDARRAY_DEVICE inline void pair_put(const Grid& g, const std::byte* table, std::byte* scratch,
                                        const Bases& bases) {
   const PairTable& t = *reinterpret_cast<const PairTable*>(table);
@@ -95,7 +95,7 @@ SHARDARRAY_DEVICE inline void pair_put(const Grid& g, const std::byte* table, st
   std::byte* const out = address_of(bases, keys.out);
   const auto length = static_cast<std::uint32_t>(s.length), inner = static_cast<std::uint32_t>(s.inner);
   for (std::int64_t at = first_point(g); at < s.lines * s.length; at += point_step(g)) {
-    // Neighbouring threads write neighbours, also of lines that lie across.
+    // Consecutive threads write consecutive addresses, also along strided lines.
     const auto number = static_cast<std::uint32_t>(at);
     const std::uint32_t row = number / inner, outer = row / length;
     const std::int64_t line = std::int64_t{outer} * s.inner + (number - row * inner),

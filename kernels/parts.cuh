@@ -1,16 +1,15 @@
-// Products that were made of parts of their depth: each element is the sum of its summands.
+// Split-K products: each element is the sum of its partial results.
 #pragma once
 #include "kernels/device.cuh"
 #include "kernels/lanes.cuh"
 
 namespace shardarray::device {
 
-/// Matrices column by column; elements and distances in elements. Those of the parts stand one after the other in the scratch memory,
-/// product by product.
+/// Column-major matrices; elements and strides in elements. The parts are consecutive in scratch memory, product by product.
 struct PartsTable {
-  List<Address> sums;  ///< of each product
+  List<Address> sums;  ///< the results, by product
   std::int64_t rows, columns, ld, parts, part_ld, part_stride;
-  std::int64_t by_warps;  ///< 1: a warp an element, where these are few and their parts many; 0: a thread
+  std::int64_t by_warps;  ///< 1: one warp per element, for few elements of many parts; 0: one thread
 };
 
 template <class T>
@@ -19,7 +18,7 @@ SHARDARRAY_DEVICE void sum_parts(const Grid& g, const std::byte* table, std::byt
   const PartsTable& t = *reinterpret_cast<const PartsTable*>(table);
   const Address* const sums = entries(table, t.sums);
   const std::int64_t of_product = t.rows * t.columns, elements = of_product * t.sums.count;
-  // The first of its summands, and where their sum goes.
+  // An element's first summand, and its result.
   const auto from = [&](std::int64_t at) {
     const std::int64_t product = at / of_product, rest = at % of_product;
     return reinterpret_cast<const T*>(scratch) + product * t.parts * t.part_stride +
@@ -29,7 +28,7 @@ SHARDARRAY_DEVICE void sum_parts(const Grid& g, const std::byte* table, std::byt
     const std::int64_t product = at / of_product, rest = at % of_product;
     return reinterpret_cast<T*>(address_of(bases, sums[product]))[rest / t.rows * t.ld + rest % t.rows];
   };
-  // Ascending from `first`. Memory answers several loads at once.
+  // Ascending from `first`; unrolled for several loads in flight.
   const auto added = [&](const T* x, std::int64_t first, std::int64_t step) {
     T sum = x[first * t.part_stride];
 #ifdef __CUDACC__
@@ -47,7 +46,7 @@ SHARDARRAY_DEVICE void sum_parts(const Grid& g, const std::byte* table, std::byt
   }
   for (std::int64_t at = first_point(g) / warp_lanes; at < elements; at += point_step(g) / warp_lanes) {
     T mine[lanes_here];
-    SHARDARRAY_LANES(lane) mine[lane % lanes_here] = added(from(at), lane, warp_lanes);  // there are as many
+    SHARDARRAY_LANES(lane) mine[lane % lanes_here] = added(from(at), lane, warp_lanes);  // parts >= lanes
     add_lanes(mine);
     SHARDARRAY_LANES(lane) if (lane == 0) to(at) = mine[0];
   }

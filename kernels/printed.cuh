@@ -1,7 +1,7 @@
-// What printed kernels stand on (src/cuda/printer.h): items, elements, sums. Every printed text is compiled with it, also where
-// there is no standard library but what a few small headers declare.
+// The support code of printed kernels (src/cuda/printer.h): items, elements, sums. Every printed text includes it, also where the only
+// standard library is a few small headers.
 //
-// A printed kernel reads the table that an interpreting one reads and does the same with it, in straight lines of typed values.
+// A printed kernel reads the same table as an interpreting one and does the same, in straight-line code on typed values.
 #pragma once
 #include "kernels/elements.cuh"
 #include "kernels/halves.cuh"
@@ -14,27 +14,27 @@
 
 namespace shardarray::device {
 
-/// A row of the argument's indirect dimension, 0 where this item has none of that number.
+/// A row of the argument's indirect dimension, 0 if this item does not have it.
 template <class T>
 SHARDARRAY_DEVICE inline T read_row(const LoopArgument& arg, const std::byte* p, std::int64_t row) {
   if (row < arg.lo || row - arg.lo >= arg.count) return T{0};
   return read<T>(p + (row - arg.lo) * arg.row_stride);
 }
 
-/// The item that a thread works on. Texts are templates over this and what stands in its place (known_items.cuh).
+/// The item that a thread works on. Printed texts are templates over this and its replacement (known_items.cuh).
 class PrintedItem {
  public:
   SHARDARRAY_DEVICE PrintedItem(const Grid& g, const std::byte* table, const Bases& bases)
       : PrintedItem(*reinterpret_cast<const LoopTable*>(table), g, table, bases) {}
 
   const std::int64_t outer_points, inner_points;
-  const std::int64_t block;  ///< inner points whose lanes are combined at once
+  const std::int64_t block;  ///< inner points after which lanes are combined
 
   SHARDARRAY_DEVICE const LoopArgument& argument(std::uint32_t a) const { return arguments_[a]; }
   SHARDARRAY_DEVICE std::byte* place(std::uint32_t a) const {
     return address_of(bases_, arguments_[a].address);
   }
-  /// An index at domain point 0.
+  /// An index's value at domain point 0.
   SHARDARRAY_DEVICE std::int64_t start(std::uint32_t a) const {
     return static_cast<std::int64_t>(arguments_[a].address.offset);
   }
@@ -60,7 +60,7 @@ class PrintedItem {
   const Bases& bases_;
 };
 
-// What combines two lanes; a reducer each.
+// What combines two lanes: one struct per reducer.
 struct Sum {
   template <class T> static SHARDARRAY_DEVICE T of(T a, T b) { return scalar::add(a, b); }
 };
@@ -80,8 +80,8 @@ struct All {
   static SHARDARRAY_DEVICE bool of(bool a, bool b) { return scalar::and_(a, b); }
 };
 
-/// Calls f with the inner points from `first` on, each `step` behind the one before: `together` of them in straight lines, so that
-/// what they read is asked for before it is needed.
+/// Calls f with the inner points first, first + step, ...: `together` of them unrolled, so that their loads are issued before they are
+/// needed.
 template <int together, class Number, class F>
 SHARDARRAY_DEVICE inline void each_inner_point(Number first, Number stop, Number step, const F& f) {
 #ifdef __CUDACC__
@@ -112,7 +112,7 @@ template <class T, class Combine, class Team> class LaneReduction {
     fold(team);
     add_block();
   }
-  /// Behind the blocks of the team's warps, which begin at the inner point `round`.
+  /// After one block per warp of the team; the first of them begins at inner point `round`.
   template <class Item>
   SHARDARRAY_DEVICE void close_round([[maybe_unused]] const Item& item, const Team& team,
                                      [[maybe_unused]] std::int64_t round) {
@@ -130,7 +130,7 @@ template <class T, class Combine, class Team> class LaneReduction {
     close_block(team);
 #endif
   }
-  /// One block's result is the total itself.
+  /// With one block its result is the total.
   SHARDARRAY_DEVICE T result() const {
     if (!has_blocks_) return lanes_[0];
     if constexpr (compensated) return scalar::with_rounded_off(total_, lost_);
@@ -145,7 +145,7 @@ template <class T, class Combine, class Team> class LaneReduction {
     if constexpr (compensated) lost_ = Combine::of(lost_, scalar::rounded_off(total_, lanes_[0]));
     total_ = Combine::of(total_, lanes_[0]);
   }
-  /// Pairwise, l[i] += l[i + 16], ..., 1; on the device all lanes get lane 0's.
+  /// Pairwise, l[i] += l[i + 16], ..., 1; on the device all lanes get lane 0's result.
   SHARDARRAY_DEVICE void fold([[maybe_unused]] const Team& team) {
 #ifdef __CUDACC__
     lanes_[0] = team.template fold<Combine>(lanes_[0]);
@@ -161,8 +161,8 @@ template <class T, class Combine, class Team> class LaneReduction {
   T lanes_[lanes_here], total_, lost_{0};
 };
 
-// A text as a kernel; `most`: threads of a block; `multiprocessor_blocks`: what a multiprocessor must have room for; `together`: threads that run
-// the text together.
+// A text as a kernel; `most`: threads of a block; `multiprocessor_blocks`: minimum blocks per multiprocessor; `together`: threads that one
+// host call runs.
 #ifdef SHARDARRAY_PROGRAM_BASES
 // program.cuh makes it a step.
 #elif defined(__CUDACC__)

@@ -1,7 +1,8 @@
-// What the kernel of a whole program stands on (src/cuda/program_text.h): one block, or the blocks of one cluster, do all launches of the
-// program, step by step.
+// The support code of a whole program's kernel (src/cuda/program_text.h): one block or cluster runs all launches of the program, step by
+// step.
 //
-// A step is what a kernel of its own would do: the same text with another grid, of one block that has all threads. Behind each step all
+// A step does what its own kernel would do: the same text with another grid, of one block with all threads. After each step all threads
+// synchronize, and all writes are visible.
 // threads wait for each other, and see what any of them wrote.
 #pragma once
 #include "kernels/conv.cuh"
@@ -26,7 +27,7 @@ namespace shardarray::device {
 #define SHARDARRAY_FORGET(arenas) static_cast<void>(0)
 #define SHARDARRAY_ARENAS(bytes, alignment) __shared__ alignas(alignment) std::byte arenas[bytes];
 #define SHARDARRAY_SYNC_BLOCK() __syncthreads()
-/// All threads of all blocks. (The emulator of the tests defines sync_cluster.)
+/// Synchronizes all threads of all blocks. (The tests' emulator defines sync_cluster.)
 #ifdef __CUDA_ARCH__
 __device__ inline void sync_cluster() {
   asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
@@ -39,11 +40,11 @@ __device__ inline void sync_cluster() {
 #define SHARDARRAY_SYNC_PROGRAM() __syncthreads()
 #define SHARDARRAY_CLUSTER
 #endif
-/// Runs the statement behind it for numbers below `count`, one after the other in each thread of a block.
+/// Runs the following statement for numbers below `count`, spread over the threads of a block.
 #define SHARDARRAY_EACH(k, count) for (std::uint32_t k = threadIdx.x; k < (count); k += program_threads)
 #else
 #define SHARDARRAY_BLOCK_SHARED
-/// So that it shows where something is read before it is written.
+/// Makes reads before the first write show up.
 #define SHARDARRAY_FORGET(arenas) std::memset(arenas, 0xff, sizeof arenas)
 #define SHARDARRAY_ARENAS(bytes, alignment) alignas(alignment) static thread_local std::byte arenas[bytes];
 #define SHARDARRAY_SYNC_BLOCK() static_cast<void>(0)
@@ -53,7 +54,7 @@ __device__ inline void sync_cluster() {
 
 inline constexpr std::uint32_t all_threads = SHARDARRAY_PROGRAM_BLOCKS * program_threads;
 #ifdef __CUDACC__
-/// The thread's number among those of all blocks, which have neighbouring warps: a multiprocessor each does what few warps do.
+/// The thread's number across all blocks. Warps are dealt out block by block, so that a few warps of work spread over the multiprocessors.
 SHARDARRAY_DEVICE inline std::uint32_t program_thread() {
   if constexpr (SHARDARRAY_PROGRAM_BLOCKS == 1) return threadIdx.x;
   const std::uint32_t warp = threadIdx.x / warp_lanes * SHARDARRAY_PROGRAM_BLOCKS + blockIdx.x;
@@ -68,7 +69,7 @@ struct ProgramPlace {
   const Bases& bases;
 };
 
-/// A text as a step; `threads_together` run it together.
+/// A text as a step; one host call runs `threads_together` threads.
 template <auto text, std::uint32_t threads_together> struct ProgramStep {
   SHARDARRAY_DEVICE static void run(const Grid& g, const std::byte* table, const ProgramPlace& p) {
     if constexpr (requires { text(g, table, p.bases); }) text(g, table, p.bases);
@@ -79,9 +80,9 @@ template <auto text, std::uint32_t threads_together> struct ProgramStep {
 #define SHARDARRAY_PRINTED(name, text, most, blocks, together) \
   template <class Item> using name = ProgramStep<text<Item>, together>;
 
-/// A step for all its items, of which the largest has `points`. The threads are so many groups of whole warps; a group is the block of
-/// an item after the other. Warps with nothing to do are at the end at once: what others begin with is most of short steps. The
-/// host's order of threads is not that of the kernels, so that results would tell if it mattered.
+/// Runs a step for all items, the largest of which has `points`. The threads form `groups` groups of whole warps; each acts as the block of
+/// one item after another. Idle warps skip the step's prologue, which dominates short steps. The host runs threads in another order than
+/// the kernels, so that a dependence on it would show in the results.
 template <class Step>
 SHARDARRAY_DEVICE inline void run_step(const ProgramPlace& p, std::uint32_t table, std::uint32_t items,
                                        std::uint32_t groups, [[maybe_unused]] std::uint32_t points) {
@@ -101,7 +102,7 @@ SHARDARRAY_DEVICE inline void run_step(const ProgramPlace& p, std::uint32_t tabl
   SHARDARRAY_SYNC_PROGRAM();
 }
 
-/// A step whose items have a text each, `groups` at least as many.
+/// A step whose items have a text each, with `groups` >= the number of items.
 template <class... Items>
 SHARDARRAY_DEVICE inline void run_items(const ProgramPlace& p, std::uint32_t groups) {
   const std::uint32_t threads = all_threads / groups;
@@ -121,7 +122,7 @@ SHARDARRAY_DEVICE inline void run_items(const ProgramPlace& p, std::uint32_t gro
   SHARDARRAY_SYNC_PROGRAM();
 }
 
-/// The same as a function of its own, for texts that several steps may share: they are compiled once.
+/// run_step as a separate function, for texts that several steps share: they are compiled once.
 template <class Step>
 SHARDARRAY_DEVICE SHARDARRAY_NOT_INLINE void call_step(const ProgramPlace& p, std::uint32_t table,
                                                        std::uint32_t items, std::uint32_t groups,
@@ -129,7 +130,7 @@ SHARDARRAY_DEVICE SHARDARRAY_NOT_INLINE void call_step(const ProgramPlace& p, st
   run_step<Step>(p, table, items, groups, points);
 }
 
-/// The addresses of a called program's run.
+/// The addresses of one run of a called program.
 SHARDARRAY_DEVICE inline void bind_called(const ProgramPlace& caller, std::uint32_t table, std::int64_t run,
                                           Bases& to) {
   const CalledTable& t = *reinterpret_cast<const CalledTable*>(caller.tables + table);
@@ -143,14 +144,14 @@ SHARDARRAY_DEVICE inline void bind_called(const ProgramPlace& caller, std::uint3
   SHARDARRAY_SYNC_BLOCK();
 }
 
-/// Tables where reading them costs least.
+/// Copies tables to where reading them is cheapest.
 SHARDARRAY_DEVICE inline void copy_tables(std::byte* to, const std::byte* from, std::uint32_t bytes) {
   SHARDARRAY_EACH(k, bytes / sizeof(Bytes16))
   reinterpret_cast<Bytes16*>(to)[k] = reinterpret_cast<const Bytes16*>(from)[k];
   SHARDARRAY_SYNC_BLOCK();
 }
 
-/// The addresses of a run, but for those of the arenas, which come first and lie `bytes` apart.
+/// The addresses of a run, with those of the arenas, which come first, replaced; arenas are `bytes` apart.
 SHARDARRAY_DEVICE inline void put_arenas(Bases& to, const Bases& from, std::byte* first, std::uint32_t arenas,
                                          std::uint32_t bytes) {
   to.many = nullptr;
@@ -159,13 +160,13 @@ SHARDARRAY_DEVICE inline void put_arenas(Bases& to, const Bases& from, std::byte
   SHARDARRAY_SYNC_BLOCK();
 }
 
-// The head of the kernel.
+// The kernel's signature.
 #ifdef __CUDACC__
 #define SHARDARRAY_PROGRAM(name)                                                                             \
   extern "C" __global__ void __launch_bounds__(shardarray::device::program_threads) SHARDARRAY_CLUSTER name( \
       const std::byte* tables, std::byte* scratch, const __grid_constant__ shardarray::device::Bases bases)
 #else
-/// `name`_bases: how many addresses a launch brings.
+/// `name`_bases: the number of addresses that a launch passes.
 #define SHARDARRAY_PROGRAM(name)                                                                     \
   extern "C" {                                                                                       \
   std::uint32_t name##_bases = shardarray::device::few_bases;                                        \

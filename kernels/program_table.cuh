@@ -1,13 +1,12 @@
-// The table of a called program in the kernel of its caller: what host and device agree on.
+// The table of a called program in its caller's kernel, shared by host and device.
 #pragma once
 #include "kernels/device.cuh"
 
 namespace shardarray::device {
 
-inline constexpr std::uint32_t program_threads = 1024;  // of a block of a program's kernel
+inline constexpr std::uint32_t program_threads = 1024;  // threads per block of a program's kernel
 
-/// Where a base of the called program is: at its first run, then at runs of even and of odd numbers; `stride` bytes are added with
-/// every run.
+/// The address of a base of the called program: in its first run, then in even and odd runs; `stride` bytes are added with every run.
 struct CalledBase {
   Address first, even, odd;
   std::int64_t stride;

@@ -1,5 +1,5 @@
-// Running reductions along a dimension: of the blocks of a line from the identity, each behind its carry. Here a thread makes a line;
-// scan_tiles.cuh shares them among the threads of a block, and is what is launched.
+// Prefix scans along a dimension: each block of a line is scanned from the identity and combined with its carry. Here one thread per line;
+// scan_tiles.cuh, which is what is launched, shares lines among the threads of a block.
 #pragma once
 #include <limits>
 
@@ -9,27 +9,27 @@ namespace shardarray::device {
 
 inline constexpr std::int64_t scan_block_length = 1024;  // elements
 
-/// What a launch in tiles does.
+/// What a launch of the tiled scan does.
 enum class ScanStage : std::uint32_t {
   all,
-  totals,   ///< what each block amounts to, into scratch memory
-  carries,  ///< in its place what stands in front of the block; what a line ends with
-  put       ///< the blocks once more, behind their carries
+  totals,   ///< each block's total, into scratch memory
+  carries,  ///< replaces these by the carries into the blocks; also writes the lines' totals
+  put       ///< scans the blocks again, with their carries
 };
-/// How scan_tiles.cuh goes through lines: a tile is so many blocks of so many neighbouring lines, in so many sets of these.
+/// How scan_tiles.cuh traverses lines: a tile is `blocks` blocks of `columns` neighbouring lines, in `sets` sets of these.
 struct ScanShape {
-  std::uint32_t row_bytes, columns, blocks, sets;  ///< of a block of a line, where it stands in a tile
-  std::int64_t across;          ///< tiles beside each other until all `inner` lines are in one
-  std::int64_t groups, chunks;  ///< tiles beside and, along a line, behind each other
+  std::uint32_t row_bytes, columns, blocks, sets;  ///< row_bytes: of a line's block in a tile
+  std::int64_t across;                             ///< tiles side by side that cover all `inner` lines
+  std::int64_t groups, chunks;                     ///< tiles side by side, and along a line
 };
-/// Lines of `length` elements, `inner` apart.
+/// Lines of `length` elements with stride `inner`.
 struct ScanItem {
-  Address x, out, totals;  ///< totals: an element a line, where they are asked for
-  std::uint64_t carries;   ///< bytes into scratch memory: a ScanCarry for each block of each line
+  Address x, out, totals;  ///< totals: one element per line, if requested
+  std::uint64_t carries;   ///< byte offset in scratch memory: a ScanCarry per block of each line
   std::int64_t lines, length, inner;
   ScanShape shape;
 };
-/// Bits of what stands in front of a block, and of what was rounded off on the way.
+/// Bits of the reduction of everything before a block, and of its accumulated rounding error.
 struct ScanCarry {
   std::uint64_t total, lost;
 };
@@ -41,17 +41,17 @@ struct ScanTable {
   std::uint32_t bytes, is_reverse, has_totals, is_float_sum, unused;
 };
 
-/// How elements and carries become one. `type`: of float sums.
+/// How elements and carries combine. `type`: of float sums.
 template <class Combine> struct ScanRule {
   Combine combine;
   DType type;
   bool is_float_sum;
 
-  /// A carry and a value of its block.
+  /// A carry combined with a value of its block.
   SHARDARRAY_DEVICE std::uint64_t carried(const ScanCarry& c, std::uint64_t local) const {
     return combine(c.total, is_float_sum ? combine(local, c.lost) : local);
   }
-  /// What stands behind a block that ends with `local`.
+  /// The carry after a block whose scan ends with `local`.
   SHARDARRAY_DEVICE ScanCarry behind(const ScanCarry& c, std::uint64_t local) const {
     ScanCarry next{carried(c, local), 0};
     if (is_float_sum) {
@@ -65,7 +65,7 @@ template <class Combine> struct ScanRule {
   }
 };
 
-/// A thread a line.
+/// One thread per line.
 template <class Combine>
 SHARDARRAY_DEVICE void scan_lines(const Grid& g, const std::byte* table, std::byte*, const Bases& bases) {
   const ScanTable& t = *reinterpret_cast<const ScanTable*>(table);

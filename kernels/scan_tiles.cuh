@@ -1,6 +1,5 @@
-// Running reductions in tiles: blocks of lines come through shared memory, where a thread makes the chain of each, and are written
-// behind their carries. So elements are read and written once, where a block of threads has whole lines, by neighbours that stand beside
-// each other in memory. The results are those of scan.cuh.
+// Prefix scans in tiles: blocks of lines are staged in shared memory, each is scanned by one thread, and they are written combined with
+// their carries. Where a thread block has whole lines, each element is read and written once, coalesced. The results are those of scan.cuh.
 #pragma once
 #include "kernels/elements.cuh"
 #include "kernels/scan.cuh"
@@ -8,26 +7,25 @@
 
 namespace shardarray::device {
 
-/// Bytes that threads move at once, and that a thread makes chains of at once, one after the other in its row. A gap between rows keeps
-/// them in different banks.
+/// Bytes that a thread moves in one access, and bytes of its row that it scans per step. Padding between rows avoids bank conflicts.
 inline constexpr std::uint32_t scan_part = 16, scan_row_unit = 2 * scan_part, scan_row_gap = scan_part;
-/// Of 32 whole rows of elements of a byte; those of others are fewer.
+/// Room for 32 whole rows of 1-byte elements; fewer rows of larger ones.
 inline constexpr std::uint32_t scan_tile_bytes = 32 * (scan_block_length + scan_row_gap);
-/// Carries that are in a tile's place at once.
+/// Carries that fit into a tile's memory.
 inline constexpr std::int64_t scan_carries = scan_tile_bytes / sizeof(ScanCarry);
 
-/// Neighbours, which are moved at once. In a tile elements and words of several of them stand in the same place.
+/// Adjacent elements, moved in one access. A tile's memory is accessed both as elements and as words of several.
 template <class Word, int n> struct [[gnu::may_alias, gnu::aligned(n * sizeof(Word))]] ScanRun {
   Word words[n];
 };
 
 struct ScanMemory {
   alignas(64) std::byte tile[scan_tile_bytes];
-  ScanCarry carries[tile_threads];  // of rows
+  ScanCarry carries[tile_threads];  // by row
 };
 #ifdef __CUDACC__
 #define SHARDARRAY_NOT_UNROLLED _Pragma("unroll 1")
-/// The block's.
+/// The block's shared memory.
 SHARDARRAY_DEVICE inline ScanMemory& scan_memory() {
   __shared__ ScanMemory memory;
   return memory;
@@ -36,8 +34,8 @@ SHARDARRAY_DEVICE inline ScanMemory& scan_memory() {
 #define SHARDARRAY_NOT_UNROLLED
 #endif
 
-/// The runs of elements that a thread moves, which it takes in the order of memory in turns with the others: column by column, then
-/// along the lines, then set by set.
+/// The runs of elements that a thread moves, interleaved with the other threads in memory order: by column, then along the lines, then by
+/// set.
 class ScanWalk {
  public:
   SHARDARRAY_DEVICE ScanWalk(std::uint32_t thread, std::uint32_t columns, std::uint32_t runs,
@@ -73,7 +71,7 @@ class ScanWalk {
   const Place step_;
 };
 
-/// Calls f with a rule whose combination is known.
+/// Calls f with a rule whose combining operation is known at compile time.
 template <class T, class F> SHARDARRAY_DEVICE inline void with_rule_of(const ScanTable& t, const F& f) {
   constexpr DType type = dtype_of<T>();
   const auto known = [&]<Code code>(KnownCombine<T, code> combine) {
@@ -112,7 +110,7 @@ template <class Bits> class TileScan {
         blocks_(s.shape.blocks) {}
 
   SHARDARRAY_DEVICE void run(const Grid& g) {
-    const bool whole = t_.stage == ScanStage::all;  // lines, tile after tile
+    const bool whole = t_.stage == ScanStage::all;  // whole lines, tile after tile
     const std::int64_t chunks = s_.shape.chunks, units = s_.shape.groups * (whole ? 1 : chunks);
     if (t_.stage == ScanStage::carries) {
       for (std::int64_t line = g.block; line < s_.lines; line += g.blocks) put_carries(line);
@@ -131,14 +129,14 @@ template <class Bits> class TileScan {
 
  private:
   static constexpr int bytes = sizeof(Bits);
-  static constexpr int together = scan_part / bytes;  // elements that are moved at once
-  /// They stay in words of 4 bytes, if they are smaller: a register for each would be too many.
+  static constexpr int together = scan_part / bytes;  // elements per access
+  /// Elements smaller than 4 bytes stay packed in words: one register each would be too many.
   using Word = std::conditional_t<sizeof(Bits) < 4, std::uint32_t, Bits>;
-  static constexpr int each = sizeof(Word) / bytes;  // elements of a word
+  static constexpr int each = sizeof(Word) / bytes;  // elements per word
   using Part = ScanRun<Word, scan_part / sizeof(Word)>;
   template <int n> using Moved = std::conditional_t<n == 1, ScanRun<Bits, 1>, Part>;
 
-  // --- where the tile stands ---
+  // --- the tile's position ---
 
   SHARDARRAY_DEVICE void begin(std::int64_t group) {
     const ScanShape& shape = s_.shape;
@@ -151,13 +149,13 @@ template <class Bits> class TileScan {
     first_element_ = outer * s_.length * s_.inner + column;
     SHARDARRAY_TILE_THREADS(thread) carry(thread) = {t_.identity, 0};
   }
-  /// The line that the tile has as its number `n`.
+  /// The line with number `n` in the tile.
   SHARDARRAY_DEVICE std::int64_t line(std::uint32_t n) const {
     return first_line_ + n / columns_ * s_.inner + n % columns_;
   }
   SHARDARRAY_DEVICE std::uint32_t lines() const { return sets_ * columns_; }
   SHARDARRAY_DEVICE std::uint32_t rows() const { return lines() * blocks_; }
-  /// Elements of a row; none in rows that the tile does not have.
+  /// Elements of a row; 0 for rows that the tile does not have.
   SHARDARRAY_DEVICE std::uint32_t row_length(std::uint32_t row) const {
     const std::uint32_t first = row % blocks_ * row_size;
     if (row >= rows() || first >= length_) return 0;
@@ -199,12 +197,12 @@ template <class Bits> class TileScan {
       else if (s_.inner == 1) write_tile<together, 1>(thread);
       else write_tile<1, together>(thread);
     }
-    SHARDARRAY_SYNC_TILE();  // the next tile
+    SHARDARRAY_SYNC_TILE();  // before the next tile
   }
 
-  // A thread moves n elements of a line at once, or an element each of m neighbouring lines.
+  // In one access a thread moves n elements of a line, or one element of each of m neighbouring lines.
 
-  /// Bytes to the tile's first run, and from run to run along a line and from set to set.
+  /// Byte offset of the tile's first run, and strides between runs along a line and between sets.
   struct Distances {
     std::int64_t first, run, set;
   };
@@ -221,7 +219,7 @@ template <class Bits> class TileScan {
     return (line * blocks_ + i / row_size) * row_bytes_ + i % row_size * std::uint32_t{bytes};
   }
   template <int n, int m> SHARDARRAY_DEVICE void read_tile(std::uint32_t thread) {
-    constexpr int ahead = n * m == 1 ? 8 : n * m == 16 ? 2 : 4;  // are on their way: as registers allow
+    constexpr int ahead = n * m == 1 ? 8 : n * m == 16 ? 2 : 4;  // runs in flight: as registers allow
     constexpr std::uint32_t nowhere = scan_tile_bytes;
     const Distances d = distances<n>();
     SHARDARRAY_NOT_UNROLLED
@@ -271,7 +269,7 @@ template <class Bits> class TileScan {
     check_aligned(p, sizeof(To));
     return reinterpret_cast<To*>(p);
   }
-  /// From the order in memory to that of the scan, or back.
+  /// From memory order to scan order, or back.
   template <class Run> SHARDARRAY_DEVICE Run ordered(const Run& run) const {
     constexpr int words = sizeof run.words / sizeof run.words[0];
     Run to;
@@ -289,7 +287,7 @@ template <class Bits> class TileScan {
       return to;
     }
   }
-  /// The elements of a word are f of what they are, one after the other.
+  /// Replaces each element of a word by f of it, in order.
   template <class F> SHARDARRAY_DEVICE static void make_each(Word& word, const F& f) {
     Word to = 0;
     for (std::uint32_t k = 0; k < sizeof(Word); k += sizeof(Bits))
@@ -297,7 +295,7 @@ template <class Bits> class TileScan {
     word = to;
   }
 
-  /// Of a row, in its place, and its end in that of the carry. What stands behind the end is combined too, and not looked at.
+  /// Scans a row in place and stores its total as the row's carry. Elements past the row's end are combined too, but not used.
   SHARDARRAY_DEVICE void make_chain(std::uint32_t row) {
     constexpr int parts = scan_row_unit / scan_part;
     const std::uint32_t length = row_length(row);
@@ -324,7 +322,7 @@ template <class Bits> class TileScan {
     const auto last = *moved<1>(at + (length - 1) * bytes);
     memory().carries[row] = {last.words[0], 0};
   }
-  /// A thread a line, or, where other blocks of threads do, a thread a row.
+  /// One thread per line; if other thread blocks have parts of the line, one per row.
   SHARDARRAY_DEVICE void find_carries(std::uint32_t thread) {
     ScanCarry* const carries = memory().carries;
     if (t_.stage == ScanStage::all) {
@@ -335,7 +333,7 @@ template <class Bits> class TileScan {
       else carries[thread] = stored(thread);
     }
   }
-  /// In place of blocks' totals what stands in front of them: one after the other, since each needs the one before it.
+  /// Replaces blocks' totals by the carries into them: sequential, since each needs the previous one.
   SHARDARRAY_DEVICE void chain_carries(ScanCarry* at, std::uint32_t count, ScanCarry& carry) const {
     with_rule<Bits>(t_, [&](const auto& rule) {
       ScanCarry c = carry;
@@ -343,7 +341,7 @@ template <class Bits> class TileScan {
       SHARDARRAY_NOT_UNROLLED
       for (std::uint32_t k = 0; k < count; k++) {
         const std::uint64_t total = next;
-        if (k + 1 < count) next = at[k + 1].total;  // on its way while the chain goes on
+        if (k + 1 < count) next = at[k + 1].total;  // loaded while the chain goes on
         at[k] = c;
         c = rule.behind(c, total);
       }
@@ -365,7 +363,7 @@ template <class Bits> class TileScan {
     });
   }
 
-  /// Of a line.
+  /// Chains the carries of a line.
   SHARDARRAY_DEVICE void put_carries(std::int64_t line) {
     auto* const here = reinterpret_cast<ScanCarry*>(memory().tile);
     SHARDARRAY_TILE_THREADS(thread) carry(thread) = {t_.identity, 0};
@@ -407,7 +405,7 @@ template <class Bits> class TileScan {
   std::byte* const scratch_;
   const bool wide_, is_reverse_;
   const std::uint32_t row_bytes_, blocks_;
-  ScanCarry carry_[tile_threads_here];  // behind the line so far
+  ScanCarry carry_[tile_threads_here];  // after the line's elements so far
   std::int64_t first_line_ = 0, first_element_ = 0, first_ = 0;
   std::uint32_t columns_ = 0, sets_ = 0, length_ = 0;  // of the tile; of its lines' part in it
 };

@@ -1,8 +1,8 @@
-// Updates combined in rows of a table, in their order:
-//   scatter           a thread a column, which no other thread writes; it goes through all updates
-//   scatter_segments  a thread an element of the table. The updates are sorted by their rows before (sort.cuh, or as pairs, whose
-//                     keys are scatter_keys), so that those of a row stand together, in their order: the same bits, with as many
-//                     threads as the table has elements; scatter_starts finds where those of a row begin
+// Updates combined into rows of a table, in their order:
+//   scatter           one thread per column, which no other thread writes; it goes through all updates
+//   scatter_segments  one thread per element of the table. The updates were sorted by row (sort.cuh, or as pairs with the keys of
+//                     scatter_keys), so that those of a row are adjacent, in order: the same bits, with as many threads as the table has
+//                     elements. scatter_starts finds each row's first update
 #pragma once
 #include "kernels/pairs.cuh"
 
@@ -10,8 +10,8 @@ namespace shardarray::device {
 
 struct ScatterItem {
   Address rows, updates, out;
-  std::int64_t batch, table_rows, columns, updates_each;  ///< updates of a batch entry
-  std::int64_t first_row;                                 ///< the global index of the table's first row
+  std::int64_t batch, table_rows, columns, updates_each;  ///< per batch entry
+  std::int64_t first_row;                                 ///< global index of the table's first row
 };
 struct ScatterTable {
   List<ScatterItem> items;
@@ -34,7 +34,7 @@ SHARDARRAY_DEVICE void scatter(const Grid& g, const std::byte* table, std::byte*
     const std::byte* const rows = address_of(bases, s.rows);
     const std::byte* const updates = address_of(bases, s.updates) + column * t.bytes;
     for (std::int64_t i = first; i < first + s.updates_each; i++) {
-      // Of uint64, what is too large is negative: no row.
+      // A uint64 index that is too large turns negative: no row.
       const auto row = static_cast<std::int64_t>(read_integer(t.index, rows + i * t.index_bytes));
       if (row < s.first_row || row - s.first_row >= s.table_rows) continue;
       std::byte* const to = out + (row - s.first_row) * row_bytes;
@@ -43,27 +43,27 @@ SHARDARRAY_DEVICE void scatter(const Grid& g, const std::byte* table, std::byte*
   }
 }
 
-/// The sorted updates of a row, less than 2^32: from the first to before the last.
+/// A row's range of sorted updates: first inclusive, last exclusive; numbers below 2^32.
 struct Segment {
   std::uint32_t first, last;
 };
 struct SegmentItem {
   ScatterItem scatter;
-  std::uint64_t entries;   ///< of merges, bytes into scratch memory: the rows' SortEntry, by batch entry
-  std::uint64_t segments;  ///< bytes into scratch memory: a Segment of each row, by batch entry
+  std::uint64_t entries;   ///< if merges sorted: scratch offset of the rows' SortEntry, by batch entry
+  std::uint64_t segments;  ///< scratch offset of each row's Segment, by batch entry
   std::int64_t first,
-      first_line;  ///< of a sort of pairs: of its updates and batch entries in those of all items
+      first_line;  ///< of a sort of pairs: its updates' and batch entries' offset among those of all items
 };
 struct SegmentTable {
   List<SegmentItem> items;
-  Pairs pairs;  ///< whose keys are the rows of the table; none where merges sorted (key_bytes is 0)
+  Pairs pairs;  ///< their keys are table rows; key_bytes is 0 if merges sorted
   Instruction combine;
   std::uint64_t identity;
   std::uint32_t index_bytes, bytes;
   DType index, unused[7];
 };
 
-/// The pairs of all updates: by rows of the table, and those of other rows behind them.
+/// Pairs for all updates: by table row; updates of other rows sort last.
 SHARDARRAY_DEVICE inline void scatter_keys(const Grid& g, const std::byte* table, std::byte* scratch,
                                            const Bases& bases) {
   const SegmentTable& t = *reinterpret_cast<const SegmentTable*>(table);
@@ -90,18 +90,18 @@ class SortedUpdates {
         first_(item.first + batch * item.scatter.updates_each),
         entries_(reinterpret_cast<const SortEntry*>(scratch + item.entries) +
                  batch * item.scatter.updates_each) {}
-  /// Of a row of the table. `number`: its global one.
+  /// The key of a table row. `number`: its global index.
   SHARDARRAY_DEVICE std::uint64_t key_of(std::int64_t row, std::uint64_t number) const {
     return are_pairs() ? static_cast<std::uint64_t>(row) : integer_sort_key(t_.index, t_.index_bytes, number);
   }
   SHARDARRAY_DEVICE std::uint64_t key(std::int64_t k) const {
     return are_pairs() ? t_.pairs.key(scratch_, first_ + k) : entries_[k].key;
   }
-  /// The update's number in its batch entry.
+  /// The update's number within its batch entry.
   SHARDARRAY_DEVICE std::int64_t from(std::int64_t k) const {
     return are_pairs() ? t_.pairs.value(scratch_, first_ + k) - first_ : entries_[k].from;
   }
-  /// The first of `count` whose key is at least that.
+  /// The first of `count` whose key is at least `wanted`.
   SHARDARRAY_DEVICE std::int64_t first_of(std::uint64_t wanted, std::int64_t count) const {
     std::int64_t low = 0;
     for (std::int64_t high = count; low < high;) {
@@ -125,7 +125,7 @@ SHARDARRAY_DEVICE inline void scatter_starts(const Grid& g, const std::byte* tab
   const SegmentTable& t = *reinterpret_cast<const SegmentTable*>(table);
   const SegmentItem& item = entries(table, t.items)[g.item];
   const ScatterItem& s = item.scatter;
-  // Global indices of rows that the type of the indices does not hold are nobody's.
+  // No update has a row index that the index type cannot hold.
   const std::uint64_t bits = 8 * t.index_bytes - (is_signed_integer(t.index) ? 1 : 0);
   const std::uint64_t most = ~std::uint64_t{0} >> (64 - bits);
   auto* const segments = reinterpret_cast<Segment*>(scratch + item.segments);
@@ -157,7 +157,7 @@ SHARDARRAY_DEVICE void scatter_segments(const Grid& g, const std::byte* table, s
   const std::int64_t elements = s.batch * s.table_rows * s.columns;
   for (std::int64_t at = first_point(g); at < elements; at += point_step(g)) {
     std::int64_t column = 0, row = 0;
-    if (elements >> 32 == 0) {  // divisions of 64 bits take long
+    if (elements >> 32 == 0) {  // 64-bit divisions are slow
       auto number = static_cast<std::uint32_t>(at);
       column = take_off(number, static_cast<std::uint32_t>(s.columns));
       row = number;
@@ -165,7 +165,7 @@ SHARDARRAY_DEVICE void scatter_segments(const Grid& g, const std::byte* table, s
       column = at % s.columns;
       row = at / s.columns;
     }
-    const Segment of_row = segments[row];  // of all batch entries
+    const Segment of_row = segments[row];  // rows of all batch entries
     std::uint64_t x = t.identity;
     if (of_row.first < of_row.last) {
       const std::int64_t batch = row / s.table_rows;

@@ -1,7 +1,7 @@
-// Sorts along a dimension, stable: by (key, position), a total order. Several launches, which hand entries on in scratch memory:
+// Stable sorts along a dimension: by (key, position), a total order. Several launches, which pass entries on in scratch memory:
 //   runs    short runs, each sorted by a thread
-//   merge   two neighbouring runs into one: each entry finds its place by a search in the other run; once for each width
-//   gather  all columns in the new order, into scratch memory: outputs may lie on inputs
+//   merge   two neighbouring runs into one: each entry finds its place by a search in the other run; one launch per width
+//   gather  all columns in the new order, into scratch memory, because outputs may alias inputs
 //   put     from there into the outputs
 #pragma once
 #include "kernels/arithmetic.cuh"
@@ -16,35 +16,34 @@ struct SortEntry {
 };
 struct SortColumn {
   Address in, out;
-  std::uint64_t staged;  ///< bytes into scratch memory
+  std::uint64_t staged;  ///< scratch offset
   std::uint32_t bytes, unused;
 };
-/// Lines of `length` elements, `inner` apart.
+/// Lines of `length` elements with stride `inner`.
 struct SortItem {
   std::int64_t lines, length, inner;
   std::uint64_t
-      entries[2];  ///< bytes into scratch memory: entries, line by line; merges go from one to the other
-  List<SortColumn> columns;        ///< the first one holds the keys
-  std::int64_t first, first_line;  ///< of its elements and lines, in those of all items (pairs.cuh)
+      entries[2];  ///< scratch offsets of the entries, line by line; merges go from one to the other
+  List<SortColumn> columns;        ///< the first one has the keys
+  std::int64_t first, first_line;  ///< offset of its elements and lines among those of all items (pairs.cuh)
 };
 struct SortTable {
   List<SortItem> items;
-  std::int64_t width;  ///< merge: of the runs
-  std::uint64_t
-      order;  ///< gather, not behind merges: bytes into scratch memory, to the numbers of sorted elements
-  std::uint32_t side;  ///< which `entries` are read
+  std::int64_t width;   ///< merge: the width of runs
+  std::uint64_t order;  ///< gather, after a sort of pairs: scratch offset of the sorted elements' numbers
+  std::uint32_t side;   ///< which of `entries` is read
   DType key;
   bool has_order;
   std::uint8_t unused[2];
 };
 
-/// Floats of any width by sign and magnitude: magnitudes above `infinity` are NaN, which is the last key; both zeros are one key.
+/// Floats of any width by sign and magnitude: magnitudes above `infinity` are NaN, the greatest key; both zeros have the same key.
 SHARDARRAY_DEVICE inline std::uint64_t float_sort_key(std::uint64_t bits, int width, std::uint64_t infinity) {
   const std::uint64_t sign = std::uint64_t{1} << (width - 1), magnitude = bits & (sign - 1);
   if (magnitude > infinity) return sign | (sign - 1);
   return bits & sign ? sign - magnitude : sign + magnitude;
 }
-/// A signed or unsigned integer in 64 bits.
+/// A signed or unsigned integer, extended to 64 bits.
 SHARDARRAY_DEVICE inline std::uint64_t read_integer(DType t, const std::byte* p) {
   switch (t) {
     case DType::int8:
@@ -60,12 +59,12 @@ SHARDARRAY_DEVICE inline std::uint64_t read_integer(DType t, const std::byte* p)
     default: return read_bits(p, 8);
   }
 }
-/// Of a value of the type, whose elements have so many bytes.
+/// The key of a value of type t with elements of so many bytes.
 SHARDARRAY_DEVICE inline std::uint64_t integer_sort_key(DType t, std::uint32_t bytes, std::uint64_t value) {
   const std::uint64_t bits = 8 * bytes, all = ~std::uint64_t{0} >> (64 - bits);
   return (is_signed_integer(t) ? value ^ std::uint64_t{1} << (bits - 1) : value) & all;
 }
-/// A number in the order of the values, with as many bits as they have; of NaN all are set.
+/// A key that sorts as the values do, with as many bits; all set for NaN.
 SHARDARRAY_DEVICE inline std::uint64_t sort_key_at(DType t, std::uint32_t bytes, const std::byte* p) {
   switch (t) {
     case DType::float16: return float_sort_key(read_bits(p, 2), 16, 0x7c00);
@@ -80,7 +79,7 @@ SHARDARRAY_DEVICE inline std::uint64_t sort_key_at(DType t, std::uint32_t bytes,
 SHARDARRAY_DEVICE inline bool sorts_before(const SortEntry& a, const SortEntry& b) {
   return a.key != b.key ? a.key < b.key : a.from < b.from;
 }
-/// The element `at` of a line, counted in all elements.
+/// The flat index of the element `at` of a line.
 SHARDARRAY_DEVICE inline std::int64_t sorted_element(const SortItem& s, std::int64_t line, std::int64_t at) {
   return (line / s.inner * s.length + at) * s.inner + line % s.inner;
 }

@@ -1,4 +1,4 @@
-// CUB's radix sort, for the types of keys that the library sorts by: a part of the plug-in (src/cuda/driver.h).
+// CUB's radix sort for the key types of the library: part of the plug-in (src/cuda/driver.h).
 #include <cub/device/device_radix_sort.cuh>
 
 #include "cuda/pair_sort.h"

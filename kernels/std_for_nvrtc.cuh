@@ -1,5 +1,5 @@
-// What kernels and the headers that they include need of the standard library and of the compiler, for NVRTC, which has neither. It
-// stands for each of the standard headers.
+// What kernels and the headers that they include need of the standard library and of compiler builtins, for NVRTC, which has neither. It
+// replaces each of the standard headers.
 #pragma once
 
 #define __builtin_fabsf ::fabsf
@@ -37,7 +37,7 @@
 #define __builtin_cosh ::cosh
 
 namespace std {
-template <class T> class complex;  // a name that dtypes are told apart by
+template <class T> class complex;  // only the name, to tell dtypes apart
 
 using int8_t = signed char;
 using int16_t = short;
@@ -58,7 +58,7 @@ template <bool choice, class A, class B> using conditional_t = typename conditio
 template <class A, class B> inline constexpr bool is_same_v = false;
 template <class A> inline constexpr bool is_same_v<A, A> = true;
 template <class T> inline constexpr bool is_floating_point_v = is_same_v<T, float> || is_same_v<T, double>;
-template <class T> inline constexpr bool is_integral_v = !is_floating_point_v<T>;  // of the types of elements
+template <class T> inline constexpr bool is_integral_v = !is_floating_point_v<T>;  // for element types
 template <class T> inline constexpr bool is_arithmetic_v = true;
 template <class T> inline constexpr bool is_signed_v = T(-1) < T(0);
 template <class T> inline constexpr bool is_unsigned_v = !is_signed_v<T>;
@@ -71,7 +71,7 @@ template <> struct make_unsigned<int64_t> { using type = uint64_t; };
 template <class T> using make_unsigned_t = typename make_unsigned<T>::type;
 template <class A, class B> using common_type_t = decltype(true ? A{} : B{});
 
-/// Of integers.
+/// For integers.
 template <class T> struct numeric_limits {
   static constexpr T min() { return is_signed_v<T> ? static_cast<T>(T(1) << (sizeof(T) * 8 - 1)) : T(0); }
   static constexpr T max() { return static_cast<T>(~min()); }
@@ -87,7 +87,7 @@ template <> struct numeric_limits<double> {
   static constexpr double quiet_NaN() { return __builtin_bit_cast(double, 0x7ff8000000000000ull); }
 };
 
-// What only hosts use.
+// Names that only hosts use.
 class ostream;
 class string;
 template <class T> class vector {};

@@ -1,10 +1,10 @@
-// A team: those that work on one outer point of a printed kernel, in 32 lanes. On the device a lane is a thread; on the host a call of
-// the text is a team, and a region is a loop over its lanes.
+// A team: the 32 lanes that work on one outer point of a printed kernel. On the device a lane is a thread; on the host one call of the text
+// is a team, and a region is a loop over its lanes.
 //
 //   RowTeam     a warp, whose lanes read neighbouring inner points
-//   BlockTeam   a block of several warps, each of them with 32 lanes that work on blocks of inner points of their own
-//   ColumnTeam  lane k is a thread of warp k; a block of 32 warps has 32 teams, and the threads of a warp read neighbouring
-//               outer points. Blocks have column_threads threads, and all of them come to every barrier.
+//   BlockTeam   a block of several warps, each with 32 lanes that work on its own blocks of inner points
+//   ColumnTeam  lane k is a thread of warp k; a block of 32 warps has 32 teams, and the threads of a warp read neighbouring outer points.
+//               Blocks have column_threads threads, and all of them reach every barrier.
 #pragma once
 #include "kernels/elements.cuh"
 #include "kernels/lanes.cuh"
@@ -13,7 +13,7 @@
 namespace shardarray::device {
 
 #ifdef __CUDACC__
-/// Runs the statement behind it for the lanes of the team. Lanes of one region do not wait for each other.
+/// Runs the following statement for each lane of the team. Lanes of one region do not synchronize.
 #define SHARDARRAY_TEAM_LANES(team, lane) if (const std::uint32_t lane = (team).lane(); (team).takes_part())
 
 template <class T> using LaneWord = std::conditional_t<sizeof(T) == 8, unsigned long long, unsigned>;
@@ -26,7 +26,7 @@ template <class T> SHARDARRAY_DEVICE inline T from_word(LaneWord<T> word) {
 template <class T> SHARDARRAY_DEVICE inline T from_lane(T x, unsigned lane) {
   return from_word<T>(__shfl_sync(0xffffffff, lane_word(x), lane));
 }
-/// The values of a warp's lanes pairwise, l[i] += l[i + 16], ..., 1: all get lane 0's.
+/// Folds a warp's lanes pairwise, l[i] += l[i + 16], ..., 1; all get lane 0's result.
 template <class Combine, class T> SHARDARRAY_DEVICE inline T fold_warp(T x) {
   for (unsigned width = warp_lanes / 2; width > 0; width /= 2)
     x = Combine::of(x, from_lane(x, threadIdx.x % warp_lanes + width));
@@ -44,7 +44,7 @@ class RowTeam {
   SHARDARRAY_DEVICE static constexpr bool takes_part() { return true; }
   SHARDARRAY_DEVICE static void sync() { __syncwarp(); }
   template <class Combine, class T> SHARDARRAY_DEVICE static T fold(T x) { return fold_warp<Combine>(x); }
-  /// The thread's number in the team, and how many these are.
+  /// The thread's number in the team, and the team's size.
   SHARDARRAY_DEVICE static std::int64_t rank(std::uint32_t lane) { return lane; }
   SHARDARRAY_DEVICE static std::int64_t threads() { return warp_lanes; }
 
@@ -53,7 +53,7 @@ class RowTeam {
   const std::int64_t step_, points_;
 };
 
-/// What the warps of a block tell each other.
+/// Exchanged between the warps of a block.
 SHARDARRAY_DEVICE inline unsigned long long* warp_words() {
   __shared__ unsigned long long words[printed_threads / warp_lanes];
   return words;
@@ -83,7 +83,7 @@ class BlockTeam {
   const std::int64_t step_, points_;
 };
 
-/// What the lanes of a block's columns hold, with a gap that keeps them in different banks, and a result for each column.
+/// The lanes' values of a block's columns, padded against bank conflicts, and a result for each column.
 SHARDARRAY_DEVICE inline unsigned long long* column_words() {
   __shared__ unsigned long long words[warp_lanes * (warp_lanes + 1) + warp_lanes];
   return words;
@@ -95,10 +95,10 @@ class ColumnTeam {
       : first_(static_cast<std::int64_t>(g.block) * warp_lanes),
         step_(static_cast<std::int64_t>(g.blocks) * warp_lanes),
         points_(points) {}
-  /// The same for the whole block.
+  /// Uniform across the block.
   SHARDARRAY_DEVICE bool works() const { return first_ < points_; }
   SHARDARRAY_DEVICE void next() { first_ += step_; }
-  /// Who has none computes the last one, and writes nothing.
+  /// Threads without a point compute the last one, and do not write.
   SHARDARRAY_DEVICE std::int64_t point() const { return takes_part() ? first_ + column() : points_ - 1; }
   SHARDARRAY_DEVICE static std::uint32_t lane() { return threadIdx.x / warp_lanes; }
   SHARDARRAY_DEVICE bool takes_part() const { return first_ + column() < points_; }
@@ -108,7 +108,7 @@ class ColumnTeam {
     auto* const words = reinterpret_cast<LaneWord<T>*>(column_words());
     constexpr std::uint32_t gap = warp_lanes + 1;
     auto* const results = words + warp_lanes * gap;
-    __syncthreads();  // all have read the results of the fold before, whose words had another size
+    __syncthreads();  // all have read the results of the previous fold, whose words may have another size
     words[lane() * gap + column()] = lane_word(x);
     __syncthreads();
     const T folded = fold_warp<Combine>(from_word<T>(words[column() * gap + lane()]));
@@ -155,7 +155,7 @@ class BlockTeam : public RowTeam {
 };
 #endif
 
-/// By one lane, when all have read what they read before.
+/// Written by one lane, after all lanes have done their reads.
 template <class Team, class T>
 SHARDARRAY_DEVICE inline void write_once([[maybe_unused]] const Team& team, std::byte* p, T x) {
   team.sync();

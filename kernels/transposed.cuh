@@ -1,15 +1,15 @@
-// Operands that lie in memory along another axis than the last one: a block reads a tile of them along theirs into shared memory, and
-// its lanes then take neighbours along the last axis from there. A tile is a square of points over the two axes.
+// Operands that are contiguous along another axis than the last: a block reads a tile of them along that axis into shared memory, from
+// which its lanes take neighbours along the last axis. A tile is a square of points over the two axes.
 #pragma once
 #include "kernels/elements.cuh"
 #include "kernels/loop_table.cuh"
 
 namespace shardarray::device {
 
-inline constexpr std::uint32_t transposed_lanes = printed_threads;  // that work on a tile: a block's threads
+inline constexpr std::uint32_t transposed_lanes = printed_threads;  // that share a tile: a block's threads
 
-// On the host a call of the text is a block. SHARDARRAY_TRANSPOSED declares `name`, so many bytes for all lanes;
-// SHARDARRAY_TRANSPOSED_LANES runs the statement behind it for each of them, which do not wait for each other.
+// On the host a call of the text is a block. SHARDARRAY_TRANSPOSED declares `name`, `bytes` for all lanes together;
+// SHARDARRAY_TRANSPOSED_LANES runs the following statement for each lane, without synchronization.
 #ifdef __CUDACC__
 template <std::uint32_t bytes> SHARDARRAY_DEVICE inline std::byte* transposed_bytes() {
   __shared__ alignas(16) std::byte all[bytes];
@@ -18,7 +18,7 @@ template <std::uint32_t bytes> SHARDARRAY_DEVICE inline std::byte* transposed_by
 #define SHARDARRAY_TRANSPOSED(name, bytes) std::byte* const name = transposed_bytes<bytes>()
 #define SHARDARRAY_TRANSPOSED_LANES(lane) if (const std::uint32_t lane = threadIdx.x; true)
 #define SHARDARRAY_TRANSPOSED_SYNC() __syncthreads()
-#define SHARDARRAY_ROLLED _Pragma("unroll 1")  // unrolled, addresses would take the registers of other blocks
+#define SHARDARRAY_ROLLED _Pragma("unroll 1")  // unrolled, addresses would cost registers and so occupancy
 #else
 #define SHARDARRAY_TRANSPOSED(name, bytes) alignas(16) std::byte name[bytes]
 #define SHARDARRAY_TRANSPOSED_LANES(lane) for (std::uint32_t lane = 0; lane < transposed_lanes; lane++)
@@ -26,18 +26,18 @@ template <std::uint32_t bytes> SHARDARRAY_DEVICE inline std::byte* transposed_by
 #define SHARDARRAY_ROLLED
 #endif
 
-/// Elements of `bytes` from a row of a tile to the next: a gap of a word, or of an element, keeps neighbouring rows in different banks.
+/// Row pitch of a tile, in elements of `bytes`: padding by a word, or by an element, avoids bank conflicts.
 constexpr std::uint32_t transposed_pitch(std::uint32_t bytes, std::uint32_t side) {
   return side + (bytes < 4 ? 4 / bytes : 1);
 }
 
-/// How many tiles that takes.
+/// How many tiles cover that extent.
 template <std::uint32_t side, class Index> SHARDARRAY_DEVICE inline Index tiles_of(Index extent) {
   return (extent + side - 1) / side;
 }
 
-/// By accesses of `run` elements, several of which are under way before the first one is put down. Beyond the last row, and the last
-/// run of a row, these are read again.
+/// Reads in accesses of `run` elements, several in flight before the first is stored. Past the last row, and past the last run of a row,
+/// these are read again.
 template <class T, std::uint32_t side, std::uint32_t run>
 SHARDARRAY_DEVICE inline void read_transposed_runs(std::uint32_t lane, Unsigned<T>* to, const std::byte* from,
                                                    std::int64_t stride, std::uint32_t rows,
@@ -66,8 +66,8 @@ SHARDARRAY_DEVICE inline void read_transposed_runs(std::uint32_t lane, Unsigned<
   }
 }
 
-/// A lane's share of a tile: of its rows, one for each point along the last axis and `stride` bytes apart, `rows` are there, and
-/// `length` elements of each. 16 bytes at once where places allow it.
+/// A lane's share of a tile, of which `rows` rows (one per point along the last axis, `stride` bytes apart) and `length` elements of each
+/// exist. In accesses of 16 bytes if alignment allows.
 template <class T, std::uint32_t side>
 SHARDARRAY_DEVICE inline void read_transposed(std::uint32_t lane, Unsigned<T>* to, const std::byte* from,
                                               std::int64_t stride, std::int64_t rows, std::int64_t length) {
@@ -79,7 +79,7 @@ SHARDARRAY_DEVICE inline void read_transposed(std::uint32_t lane, Unsigned<T>* t
   else read_transposed_runs<T, side, 1>(lane, to, from, stride, rows_here, length_here);
 }
 
-/// What lies at a point of a tile.
+/// The element at a point of a tile.
 template <class T, std::uint32_t side>
 SHARDARRAY_DEVICE inline T transposed_element(const Unsigned<T>* tile, std::uint32_t row, std::uint32_t at) {
   return element<T>(tile[row * transposed_pitch(sizeof(T), side) + at]);

@@ -1,5 +1,4 @@
-// A part of an array that is written over, or combined with what is there, where data says that it begins: a thread an element of the
-// part.
+// Writes a part into an array, or combines it with what is there, at a position given by data: one thread per element of the part.
 #pragma once
 #include <type_traits>
 
@@ -8,17 +7,17 @@
 namespace shardarray::device {
 
 struct UpdateDim {
-  std::int64_t n, m;   ///< of x and of the part
+  std::int64_t n, m;   ///< sizes of x and of the part
   std::int64_t first;  ///< global index of the tile's first element
-  Address start;       ///< where the part begins, by batch entry
-  DType type;          ///< of that
-  bool varies;         ///< else it begins where x does
+  Address start;       ///< start of the part, by batch entry
+  DType type;          ///< of `start`
+  bool varies;         ///< else it starts where x does
   std::uint8_t unused[6];
 };
 struct UpdateItem {
   Address part, out;
   List<UpdateDim> dims;
-  std::int64_t elements, each;  ///< of the part, and of a batch entry of it
+  std::int64_t elements, each;  ///< of the part, and per batch entry
 };
 struct UpdateTable {
   List<UpdateItem> items;

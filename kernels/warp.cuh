@@ -1,4 +1,4 @@
-// What the lanes of a warp hold, instruction by instruction.
+// The slots of a warp's lanes in the interpreter.
 #pragma once
 #include "kernels/arithmetic.cuh"
 #include "kernels/lanes.cuh"
@@ -13,7 +13,7 @@ template <int slots> class WarpValues {
 #else
   std::uint64_t* of(std::uint32_t lane) { return values_[lane]; }
 #endif
-  /// Combines the lanes of a slot pairwise, l[i] += l[i + 16], ..., 1, and gives lane 0's result to all.
+  /// Folds a slot over the lanes pairwise, l[i] += l[i + 16], ..., 1; all lanes get lane 0's result.
   SHARDARRAY_DEVICE void fold(std::uint16_t slot, const Instruction& combine) {
 #ifdef __CUDACC__
     constexpr unsigned all = 0xffffffff;
