@@ -65,7 +65,7 @@ BufferRef CudaBackend::take(std::size_t arena, std::size_t bytes) {
 BufferRef CudaBackend::allocate(int device, std::size_t bytes) { return take(checked(device), bytes); }
 
 BufferRef CudaBackend::allocate_for_launches(const Gpu& gpu, std::size_t bytes) {
-  // As cuBLASLt asks of a workspace. Where every size is a multiple of it, every address in the arena is.
+  // cuBLASLt wants its workspace aligned to this. With all sizes multiples of it, every address in the arena is aligned.
   constexpr std::size_t alignment = 256;
   try {
     return take(static_cast<std::size_t>(devices_) + index_of(gpu),
@@ -98,12 +98,12 @@ void CudaBackend::copy(const BufferRef& to, const BufferRef& from, std::size_t b
 
 // ---------------------------------------------------------------- other processes
 
-// Ranks are in the order of what GPUs are called in all processes. The process of the first one makes the id.
+// Ranks are in the order of the GPUs' UUIDs, the same in all processes. The process with rank 0 makes the id.
 const BetweenProcesses& CudaBackend::between(std::span<const int> peers, SharedRun& run) {
   const std::lock_guard lock(between_mutex_);
   BetweenProcesses& known = between_[{peers.begin(), peers.end()}];
   if (known.communicator != nullptr) return known;
-  std::map<std::string, std::pair<int, int>> places;  // of GPUs
+  std::map<std::string, std::pair<int, int>> places;  // UUID -> process, GPU within it
   const auto add = [&](int process) {
     const std::vector<std::string>& uuids = used_.uuids[static_cast<std::size_t>(process)];
     for (std::size_t k = 0; k < uuids.size(); k++) places[uuids[k]] = {process, static_cast<int>(k)};

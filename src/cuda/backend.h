@@ -1,4 +1,4 @@
-// The CUDA backend: logical devices on physical GPUs of this process, and what it knows of those of others.
+// The CUDA backend: logical devices on this process's physical GPUs, and what it knows of other processes' GPUs.
 #pragma once
 #include <deque>
 #include <map>
@@ -28,7 +28,7 @@ struct BetweenProcesses {
 
 class CudaBackend final : public Backend {
  public:
-  /// `limit`: of each device. `others`: all processes; null: there is one.
+  /// `limit`: per device. `others`: all processes; null: only this one.
   CudaBackend(UsedGpus used, MemoryLimit limit, HostBackend host, Processes* others);
   const char* platform() const override { return "cuda"; }
   int device_count() const override { return devices_; }
@@ -45,21 +45,21 @@ class CudaBackend final : public Backend {
   std::unique_ptr<Executable> load_part(std::shared_ptr<const LocalPart> part) override;
   MemoryStats memory_stats(int device) const override { return arenas_[checked(device)].stats(); }
 
-  /// What launches need beside values and their scratch, 256-byte aligned. Counted for no device.
+  /// Memory for launches beyond values and their scratch, 256-byte aligned. Not counted for any device.
   BufferRef allocate_for_launches(const Gpu& gpu, std::size_t bytes);
-  /// What of that nobody uses goes back to the GPU.
+  /// Returns unused blocks of it to the GPU.
   void trim_for_launches(const Gpu& gpu) noexcept;
-  /// Does what there are no kernels for.
+  /// For steps without kernels.
   HostBackend host() const { return host_; }
-  /// The way to other processes, of which there are some.
+  /// The transport to other processes, if there are any.
   Transport& transport() const { return others_->transport(); }
   bool has_nccl_between() const { return used_.by_nccl; }
-  /// This process and these. The communicator is made in the first run that they share.
+  /// Of this process and `peers`. The communicator is created in their first shared run.
   const BetweenProcesses& between(std::span<const int> peers, SharedRun& run);
 
  private:
   std::size_t checked(int device) const;
-  /// Blocks that nobody uses, of all devices, go back to their GPUs.
+  /// Returns unused blocks of all devices to their GPUs.
   void trim() noexcept;
   Gpu& gpu_of(const Buffer& b);
   BufferRef take(std::size_t arena, std::size_t bytes);
@@ -69,18 +69,18 @@ class CudaBackend final : public Backend {
     return static_cast<std::size_t>(gpu.number() - gpus_[0].number());
   }
 
-  const UsedGpus used_;  // by all processes
+  const UsedGpus used_;  // of all processes
   const std::vector<Device>& all_ = used_.devices;
   Processes* const others_;
   const HostBackend host_;
   int process_ = 0;
-  std::size_t first_ = 0;  // of all devices, that is here
+  std::size_t first_ = 0;  // index of this process's first device in all_
   int devices_ = 0, devices_a_gpu_ = 0;
   Target target_;
   std::deque<Gpu> gpus_;
   std::mutex between_mutex_;
   std::map<std::vector<int>, BetweenProcesses> between_;  // by peers
-  std::deque<Arena> arenas_;  // of the devices, then one for the launches of each GPU; no element ever moves
+  std::deque<Arena> arenas_;  // one per device, then one per GPU for its launches; elements never move
 };
 
 }  // namespace shardarray::cuda

@@ -1,4 +1,4 @@
-// Choices and loops of unknown length: the host waits for the value that decides, and asks for what it says.
+// Choices and loops of unknown length: the host waits for the deciding value, and launches what it selects.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -56,7 +56,7 @@ void CudaExecutable::ask_branches(Turns turns, const Branches& b, std::span<void
     if (read(std::uint8_t{}) == 0) break;
     ask_once(turns, b.programs[1], runs, bases, w[1], shared);
   }
-  if (runs % 2 == 1) return;  // the last run wrote where the results are
+  if (runs % 2 == 1) return;  // the last run wrote to where the results belong
   for (const auto& [gpu, c] : b.carries) {
     turns[gpu]->here();
     turns[gpu]->copy(address(c.even), address(runs == 0 ? c.first : c.odd), c.bytes);

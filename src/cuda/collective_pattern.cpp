@@ -37,12 +37,12 @@ std::optional<int> nccl_reduction(const Exchange& x, std::size_t ranks) {
 
 Ref moved(Ref r, std::uint64_t bytes) { return {r.base, r.offset + bytes}; }
 
-/// What one GPU receives: its tile, and boxes of all of its group, by ascending GPUs.
+/// What one GPU receives: its tile, made of boxes from all GPUs of its group, ascending.
 struct ReceivedTile {
   int gpu = 0;
   Ref dst;
   std::vector<int> group;
-  std::vector<Ref> from;    // of the group
+  std::vector<Ref> from;    // by GPU of the group
   std::uint64_t bytes = 0;  // of a box
 };
 
@@ -50,7 +50,7 @@ bool in_a_row(const Exchange::Piece& p) {
   return is_packed(p.extents, p.src_strides) && is_packed(p.extents, p.dst_strides);
 }
 
-/// The sources of boxes, in the order of their GPUs; nothing where two are on the same.
+/// Appends the sources of boxes, in GPU order; false if two are on one GPU, or none is on the receiving GPU.
 bool add_sources(const std::vector<std::pair<int, Ref>>& sources, ReceivedTile& to) {
   for (const auto& [gpu, ref] : sources) {
     if (!to.group.empty() && to.group.back() >= gpu) return false;
@@ -60,7 +60,7 @@ bool add_sources(const std::vector<std::pair<int, Ref>>& sources, ReceivedTile& 
   return std::find(to.group.begin(), to.group.end(), to.gpu) != to.group.end();
 }
 
-/// Boxes of the same size one after the other.
+/// Boxes of equal size, back to back.
 bool gathers(const Exchange& x, const Exchange::Item& item, std::span<const int> gpu_of, ReceivedTile& to) {
   std::vector<const Exchange::Piece*> pieces;
   for (const Exchange::Piece& p : item.pieces) pieces.push_back(&p);
@@ -77,7 +77,7 @@ bool gathers(const Exchange& x, const Exchange::Item& item, std::span<const int>
   return to.bytes * pieces.size() == item.dst_bytes && add_sources(sources, to);
 }
 
-/// One box, combined of several.
+/// One box, reduced from several.
 bool reduces(const Exchange& x, const Exchange::Item& item, std::span<const int> gpu_of, ReceivedTile& to) {
   if (item.pieces.size() != 1) return false;
   const Exchange::Piece& p = item.pieces[0];
@@ -90,7 +90,7 @@ bool reduces(const Exchange& x, const Exchange::Item& item, std::span<const int>
   return add_sources(sources, to);
 }
 
-/// Whether all of a group read the same tiles, each the part number `step` times its rank of them.
+/// Whether all of a group read the same tiles, at `step` bytes times their rank.
 bool agree(const std::vector<const ReceivedTile*>& group, std::uint64_t step) {
   const ReceivedTile& first = *group[0];
   for (std::size_t rank = 0; rank < group.size(); rank++) {
@@ -132,10 +132,10 @@ std::optional<CollectivePattern> collective_pattern(const Exchange& x, std::span
   found.reduction = *reduction;
   found.bytes = static_cast<std::size_t>(one.bytes);
   found.count = found.bytes / (moves ? 1 : itemsize(x.dtype));
-  std::optional<bool> whole;  // all of a group read the same
+  std::optional<bool> whole;  // all GPUs of a group read the same
   for (const ReceivedTile& t : tiles) {
     if (t.bytes != one.bytes || t.group.size() != ranks) return std::nullopt;
-    if (t.group[0] != t.gpu) continue;  // its group has come
+    if (t.group[0] != t.gpu) continue;  // the group is already done
     std::vector<const ReceivedTile*> group;
     for (const int gpu : t.group) group.push_back(&tiles[static_cast<std::size_t>(gpu)]);
     const bool same = agree(group, 0);

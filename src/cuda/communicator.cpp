@@ -21,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-/// For lack of memory, as a rule.
+/// Usually for lack of memory.
 class RefusedByCuda final : public DeviceError {
  public:
   using DeviceError::DeviceError;
@@ -29,7 +29,7 @@ class RefusedByCuda final : public DeviceError {
 
 }  // namespace
 
-/// All communicators of the process, and what they have under way.
+/// All communicators of the process, and their steps in flight.
 class Collectives {
  public:
   using Members = Communicator::Members;
@@ -37,7 +37,7 @@ class Collectives {
   std::mutex mutex;
   std::atomic<int> under_way = 0;
 
-  /// Without an id one is made, unless others have to have the same: then null where there is no communicator yet.
+  /// Without an id one is made, unless several processes must share it: then null if there is no communicator yet.
   Communicator* communicator(const Nccl& library, const Members& m, const Nccl::Id* id, Watched* others) {
     const std::lock_guard lock(mutex);
     for (const Gpu* const g : m.gpus) g->throw_if_lost();
@@ -48,7 +48,7 @@ class Collectives {
     try {
       if (!entry && (id != nullptr || others == nullptr)) entry = made(library, m, id, others);
     } catch (const RefusedByCuda&) {
-      throw;  // not for good
+      throw;  // may work later
     } catch (const DeviceError& e) {
       failed_[key] = e.what();
       throw;
@@ -71,7 +71,7 @@ class Collectives {
     for (Pause pause; calls[0].of->under_way_ >= nccl_limits().most_under_way;) {
       look(library);
       if (others != nullptr) others->look();
-      lock.unlock();  // the order on each GPU is that of the turns
+      lock.unlock();  // turns keep the order on each GPU
       pause();
       lock.lock();
     }
@@ -97,7 +97,7 @@ class Collectives {
     }
   }
 
-  /// Within the lock.
+  /// Call with the mutex held.
   void look(const Nccl& library) {
     for (auto s = steps_.begin(); s != steps_.end();) {
       std::string failure;
@@ -116,14 +116,13 @@ class Collectives {
     }
   }
 
-  /// Within the lock. All of them: while one is given up, another one that hangs on the same GPU may keep the library waiting.
+  /// Call with the mutex held. All communicators: while one is aborted, another one hung on the same GPU may block NCCL.
   void give_up(const Nccl& library, const std::string& why) {
     std::vector<Communicator*> all;
     for (auto& [uuids, c] : all_) {
       if (!c) continue;
       all.push_back(c.get());
-      for (Gpu* const g : c->gpus_)
-        g->lose_by(why);  // first: whoever waits must not take what comes for results
+      for (Gpu* const g : c->gpus_) g->lose_by(why);  // first: waiters must not take garbage for results
       c->under_way_ = 0;
     }
     abort(library, all);
@@ -133,14 +132,14 @@ class Collectives {
 
  private:
   struct Place {
-    Turn* turn;  // while it is asked for
+    Turn* turn;  // while the step is being launched
     std::unique_ptr<Mark> begin, end;
   };
   struct Step {
     std::string name;
     std::vector<Communicator*> of;
-    std::vector<Place> places;               // on each GPU
-    std::optional<Clock::time_point> began;  // on all of them, as somebody saw
+    std::vector<Place> places;               // one per GPU
+    std::optional<Clock::time_point> began;  // when it was first seen to run on all of them
   };
 
   [[noreturn]] static void throw_lost(const Communicator& c) {
@@ -162,7 +161,7 @@ class Collectives {
     throw DeviceError(what);
   }
 
-  /// Whether the library has not yet done what it was asked for; throws what failed meanwhile.
+  /// Whether NCCL is still working on its calls; throws if one has failed.
   static bool is_busy(const Nccl& library, const Communicator& c, Nccl::Rank rank, const std::string& step) {
     int state = 0;
     check(library, library.get_async_error(rank, &state), "ncclCommGetAsyncError", c, rank, step);
@@ -170,7 +169,7 @@ class Collectives {
     return state != 0;
   }
 
-  // Whatever `f` throws: the group is ended.
+  // Ends the group even if `f` throws.
   template <class F>
   static void in_group(const Nccl& library, const Communicator& c, const std::string& step, const F& f) {
     check(library, library.group_start(), "ncclGroupStart", c, c.ranks_[0], step);
@@ -183,7 +182,7 @@ class Collectives {
     check(library, library.group_end(), "ncclGroupEnd", c, c.ranks_[0], step);
   }
 
-  /// Returns when the library has done what it was asked for: what stands in streams now is behind it.
+  /// Returns when NCCL has enqueued its work: later work in the streams runs after it.
   static void settle(const Nccl& library, const Communicator& c, const std::string& step, Watched* others) {
     const auto until = Clock::now() + nccl_limits().deadline;
     for (const Nccl::Rank rank : c.ranks_)
@@ -308,9 +307,9 @@ class Collectives {
     library.group_end();
   }
 
-  /// By the GPUs of all ranks, and those that are here.
+  /// By the UUIDs of all ranks, then those of this process.
   std::map<Uuids, std::unique_ptr<Communicator>> all_;
-  /// Why there is none: a second try would take as long.
+  /// Why creation failed: a retry would take as long.
   std::map<Uuids, std::string> failed_;
   std::list<Step> steps_;
 };

@@ -1,8 +1,8 @@
-// NCCL between GPUs of this process, or of several, each one rank.
+// NCCL between GPUs of this process, or of several processes; each GPU is one rank.
 //
-// All calls of the library happen under one lock, those of a step in one group: every GPU gets them in the same order. What is asked
-// for is under way until somebody who waits for a GPU sees that it is done, has failed, or does not end: then all communicators are
-// given up, and their GPUs are lost.
+// All NCCL calls are made under one lock, those of a step in one group, so every GPU gets them in the same order. A step is in flight until
+// a thread that waits for a GPU finds that it is done, has failed, or has timed out; then all communicators are aborted, and their GPUs are
+// lost.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,10 +17,10 @@ namespace shardarray::cuda {
 class Gpu;
 class Turn;
 
-/// Others that whoever waits for NCCL waits for.
+/// Other processes, which a thread waiting for NCCL also waits for.
 class Watched {
  public:
-  /// Throws where they will not come.
+  /// Throws if they will not come.
   virtual void look() = 0;
 
  protected:
@@ -29,16 +29,17 @@ class Watched {
 
 class Communicator {
  public:
-  /// Of these GPUs, by ascending numbers, each once: made at the first call, and kept for good. Throws CompileError where there is no
-  /// NCCL, DeviceError where it cannot.
+  /// For these GPUs, each once, by ascending number; created at the first call and never destroyed. Throws CompileError without NCCL,
+  /// DeviceError if NCCL fails.
   static Communicator& of(const std::vector<Gpu*>& gpus);
-  /// Of GPUs of several processes, each once and in the same order in all of them: this one has some.
+  /// GPUs of several processes, each once and in the same order everywhere; some belong to this process.
   struct Members {
-    std::vector<std::string> uuids;  ///< rank -> its GPU's
-    std::vector<Gpu*> gpus;          ///< those here
-    std::vector<int> ranks;          ///< theirs
+    std::vector<std::string> uuids;  ///< rank -> UUID of its GPU
+    std::vector<Gpu*> gpus;          ///< this process's
+    std::vector<int> ranks;          ///< their ranks
   };
-  /// The same of these: all processes ask, with what the first rank's got from new_nccl_id(). Null `id`: null where it is not made yet.
+  /// The same for `members`: all processes call it, with the id that rank 0's process got from new_nccl_id(). Null `id`: null if not
+  /// created yet.
   static Communicator* of(const Members& members, const Nccl::Id* id, Watched& others);
   const std::vector<Gpu*>& gpus() const { return gpus_; }
 
@@ -47,43 +48,43 @@ class Communicator {
   friend bool is_under_way(const Communicator& c);
   Communicator(std::vector<Gpu*> gpus, std::vector<int> numbers, int count)
       : gpus_(std::move(gpus)), numbers_(std::move(numbers)), count_(count), ranks_(gpus_.size(), nullptr) {}
-  const std::vector<Gpu*> gpus_;    // here
-  const std::vector<int> numbers_;  // of their ranks
+  const std::vector<Gpu*> gpus_;    // of this process
+  const std::vector<int> numbers_;  // their ranks
   const int count_;                 // of all ranks
-  std::vector<Nccl::Rank> ranks_;   // of the GPUs; null once it was given up
-  int under_way_ = 0;               // steps
+  std::vector<Nccl::Rank> ranks_;   // by GPU; null after an abort
+  int under_way_ = 0;               // steps in flight
 };
 
-/// A call for one rank of a communicator.
+/// A call on one rank of a communicator.
 struct NcclCall {
   enum class Kind : std::uint8_t { send, receive, all_reduce, all_gather, reduce_scatter };
   Kind kind = Kind::send;
   Communicator* of = nullptr;
-  std::size_t rank = 0;  ///< of its GPUs here: which one
+  std::size_t rank = 0;  ///< index among its GPUs in this process
   Turn* turn = nullptr;  ///< of the rank's GPU
   const void* from = nullptr;
   void* to = nullptr;
-  std::size_t count = 0;  ///< elements: sent by this rank, or received where a reduction is scattered
+  std::size_t count = 0;  ///< elements sent by this rank; received by it in a reduce-scatter
   int type = 0;
-  int with = 0;  ///< the other rank, or the reduction
+  int with = 0;  ///< the peer's rank, or the reduction
 };
-/// Asks for the calls of a step, whose name is for messages. Throws DeviceError, and the GPUs are lost; so where `others`, who have a
-/// part in it, will not come.
+/// Launches the calls of a step; its name is for messages. On DeviceError the GPUs are lost; likewise if `others`, who take part in it,
+/// will not come.
 void ask_nccl(const std::vector<NcclCall>& calls, const std::string& step, Watched* others = nullptr);
-/// Whether something that it was asked for may not be done yet.
+/// Whether a step of it may still be in flight.
 bool is_under_way(const Communicator& c);
-/// Nothing that is under way will end: all communicators are given up, and their GPUs are lost.
+/// Nothing in flight will end: aborts all communicators; their GPUs are lost.
 void give_up_nccl(const std::string& why);
 Nccl::Id new_nccl_id();
 
-/// Held while the library is called.
+/// Held during NCCL calls.
 std::mutex& nccl_mutex();
-/// Whether something that was asked for may not be done yet.
+/// Whether any step may still be in flight.
 bool collectives_under_way();
-/// Sees how far they are; from any thread, as often as one likes.
+/// Polls the steps in flight; from any thread, as often as desired.
 void look_after_collectives();
 
-/// What who asks again and again does in between.
+/// A backoff for polling loops.
 class Pause {
  public:
   void operator()();

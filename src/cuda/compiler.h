@@ -1,4 +1,4 @@
-// Printed kernels as code of a GPU.
+// Compiles printed kernels for a GPU.
 #pragma once
 #include <span>
 #include <string>
@@ -8,21 +8,21 @@
 
 namespace shardarray::cuda {
 
-/// A file that printed texts include, by the name under which they do.
+/// A file that printed texts include, under this name.
 struct PrintedHeader {
   const char *name, *text;
 };
-/// All of them, what stands for the standard library included.
+/// All of them, including the replacement of the standard library.
 std::span<const PrintedHeader> printed_headers();
 
-/// "sm_90" of 9 and 0.
+/// "sm_90" for 9 and 0.
 std::string architecture_name(int major, int minor);
-/// The options by which texts are compiled for an architecture: the arithmetic is the CPU's.
+/// The compiler options for an architecture: arithmetic gives the CPU's bits.
 std::vector<std::string> compiler_options(const std::string& architecture);
-/// All that the code of a text depends on: text, headers, options, the version of NVRTC.
+/// Everything that a text's code depends on: text, headers, options, NVRTC's version.
 std::string code_key(const Nvrtc& compiler, const std::string& text, const std::string& architecture);
-/// The cubin of a text (printed_prelude(), then kernels). Throws CompileError with NVRTC's log. `report`, where it is not null: what
-/// the kernels need of a GPU, in NVRTC's words.
+/// The cubin of a text (printed_prelude(), then kernels). Throws CompileError with NVRTC's log. `report`, if not null: NVRTC's log of the
+/// kernels' resource usage.
 std::vector<char> compile_text(const Nvrtc& compiler, const std::string& text,
                                const std::string& architecture, std::string* report = nullptr);
 

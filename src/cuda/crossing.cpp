@@ -24,7 +24,7 @@ void Crossing::ask(std::span<Turn* const> turns, std::span<void* const> bases, S
   else ask_host(turns, bases, run);
 }
 
-// Boxes of two GPUs come in the order of the program on both sides.
+// Boxes between two GPUs are in program order on both sides.
 void Crossing::ask_nccl(std::span<Turn* const> turns, std::span<void* const> bases, SharedRun& run) const {
   const BetweenProcesses& all = *run.nccl();
   const std::vector<Gpu*>& gpus = all.communicator->gpus();

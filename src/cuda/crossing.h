@@ -1,4 +1,4 @@
-// Where a run needs other processes: boxes go to them and come from there before a step, by NCCL or by way of the host's memory.
+// Transfers between processes: before a step, boxes are sent and received, by NCCL or through host memory.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,11 +17,11 @@ namespace shardarray::cuda {
 
 class Crossing {
  public:
-  /// `boxes`: those of a part that move before one step; first what is sent, then what is received, if there are some of each.
+  /// `boxes`: those of a part that move before one step; sends first, then receives.
   Crossing(HostBackend host, const GpuPlaces& where, const Program& program, std::span<const PartBox> boxes);
-  /// The step that needs them, for messages.
+  /// The step that needs the boxes, for messages.
   const std::string& step() const { return step_; }
-  /// By way of the host's memory it returns when what came is on its way to the GPUs, and what was sent has been taken.
+  /// Through host memory it returns when received boxes are on their way to the GPUs, and sent ones have been taken.
   void ask(std::span<Turn* const> turns, std::span<void* const> bases, SharedRun& run) const;
 
  private:
@@ -30,7 +30,7 @@ class Crossing {
   struct Box {
     PartBox box;
     std::size_t gpu = 0;
-    std::uint64_t here = 0;  // bytes behind the beginning of the host's memory
+    std::uint64_t here = 0;  // offset in the host's memory
   };
   static std::byte* place(const Box& b, std::span<void* const> bases) {
     return static_cast<std::byte*>(bases[b.box.ref.base]) + b.box.ref.offset;

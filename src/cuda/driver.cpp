@@ -1,4 +1,4 @@
-// The table of the runtime that is linked into the plug-in.
+// The call table of the CUDA runtime linked into the plug-in.
 #include "cuda/driver.h"
 
 #include <cuda_runtime_api.h>
@@ -78,7 +78,7 @@ Status max_active_clusters(int* count, KernelHandle kernel, std::uint32_t blocks
   return cudaOccupancyMaxActiveClusters(count, reinterpret_cast<const void*>(kernel), &config);
 }
 
-// Other threads go on as they like, and so do libraries that allocate when they are first used.
+// Relaxed: other threads, and libraries that allocate at their first use, must not break the capture.
 Status begin_capture(Stream stream) {
   return cudaStreamBeginCapture(native(stream), cudaStreamCaptureModeRelaxed);
 }
@@ -106,7 +106,7 @@ Status instantiate(GraphExec* to, GraphHandle graph) {
 Status set_arguments(GraphExec exec, GraphNode node, KernelHandle kernel, const Grid& grid,
                      void** arguments) {
   cudaKernelNodeParams p{};
-  p.func = static_cast<void*>(kernel);  // a cudaKernel_t is taken as it is
+  p.func = static_cast<void*>(kernel);  // a cudaKernel_t is accepted as is
   p.gridDim = dim3(grid.blocks, grid.items);
   p.blockDim = dim3(grid.threads);
   p.kernelParams = arguments;
@@ -151,7 +151,7 @@ const Driver runtime = {
     .enable_peer_access = [](int peer) -> Status {
       const cudaError_t status = cudaDeviceEnablePeerAccess(peer, 0);
       if (status != cudaErrorPeerAccessAlreadyEnabled) return status;
-      cudaGetLastError();  // forgotten
+      cudaGetLastError();  // clears the error
       return cudaSuccess;
     },
     .load_library = load_library,

@@ -1,4 +1,4 @@
-// Exchanges: a launch that fills, where tiles are filled, then one that moves all pieces.
+// Exchanges: one launch that fills tiles, if any need it, then one that moves all pieces.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,9 +14,9 @@
 namespace shardarray::cuda {
 namespace {
 
-/// The instruction that combines two elements. `any` is the or of the bits of any dtype; min and max of bool are and, or.
+/// The instruction that combines two elements. `any` ORs the bits of any dtype; min and max of bool are AND and OR.
 std::optional<device::Instruction> combining_instruction(Reducer reducer, DType t) {
-  constexpr DType bits[] = {uint8, uint16, uint32, uint64};  // by the logarithm of the bytes
+  constexpr DType bits[] = {uint8, uint16, uint32, uint64};  // by log2 of the bytes
   const bool is_bool = t == bool_;
   const bool number = !is_bool && t != float16 && t != bfloat16 && !is_complex(t);
   device::Instruction in{};
@@ -63,7 +63,7 @@ std::vector<device::MoveAxis> axes_of(const Exchange::Piece& p, std::int64_t byt
   return axes;
 }
 
-/// Bytes that a copy may move at once, 16 at most: what all rows, their distances and all bases are multiples of.
+/// Bytes that a copy may move per access, at most 16: all rows, strides and bases are multiples of it.
 std::int64_t unit_of_copy(const Exchange::Piece& p, const std::vector<device::MoveAxis>& axes,
                           std::int64_t bytes, std::uint64_t alignment) {
   if (p.sources.size() != 1 || axes.empty()) return bytes;

@@ -14,7 +14,7 @@
 namespace shardarray::cuda {
 namespace {
 
-/// Bytes from other devices, transfer by transfer.
+/// Bytes received from other devices, by transfer.
 std::vector<std::int64_t> received_by(const Program& program, const LocalPart* part) {
   std::vector<std::int64_t> received(program.transfers.size(), 0);
   for (const PartBox& b : part != nullptr ? std::span(part->boxes) : std::span<const PartBox>())
@@ -40,7 +40,7 @@ std::vector<std::int64_t> received_by(const Program& program, const LocalPart* p
   return received;
 }
 
-/// Joins the products that were added last with the loop that comes next, on each GPU that has some.
+/// Fuses the products added last with the loop that comes next, on each GPU that has items of both.
 void add_epilogues(const ProductEpilogue& both, const GpuPlaces& where, std::uint64_t alignment,
                    std::vector<std::vector<KernelLaunch>>& launches) {
   for (std::size_t g = 0; g < launches.size(); g++) {
@@ -57,7 +57,7 @@ void add_epilogues(const ProductEpilogue& both, const GpuPlaces& where, std::uin
   }
 }
 
-/// Several runs' ends at once.
+/// The ends of a run on several GPUs.
 class AllDone final : public Completion {
  public:
   explicit AllDone(std::vector<CompletionRef> all) : all_(std::move(all)) {}
@@ -69,7 +69,7 @@ class AllDone final : public Completion {
   std::vector<CompletionRef> all_;
 };
 
-/// Turns of all GPUs in their order, so that no two askers wait for each other.
+/// Turns of all GPUs, always taken in the same order, so that no two threads deadlock.
 class AllTurns {
  public:
   explicit AllTurns(const std::vector<std::unique_ptr<GpuLaunches>>& gpus) : first_(gpus[0]->gpu()) {
@@ -220,17 +220,17 @@ CompletionRef CudaExecutable::run(std::span<void* const> bases, RunReport* repor
   print_what_failed();
   count_run();
   const int printed =
-      replays_wanted_ ? printed_programs() : 0;  // before the workspace, which is of these or later ones
+      replays_wanted_ ? printed_programs() : 0;  // before the workspace, which serves these or newer ones
   if (replays_wanted_ && !is_one_kernel()) {
     const AllTurns turns(gpus_);
     if (CompletionRef end = asked(turns, bases, nullptr, printed)) return end;
   }
-  const Workspace w = workspace();  // given back when all is asked for: whoever gets it next asks later
+  const Workspace w = workspace();  // returned once all is enqueued: whoever gets it next enqueues later
   const AllTurns turns(gpus_);
   return asked(turns, bases, &w, printed);
 }
 
-// Runs begin in the order in which the GPUs have their turns for them. The others hear of what fails before.
+// Runs begin in the order in which they get the GPUs' turns. The other processes hear of earlier failures too.
 CompletionRef CudaExecutable::run_part(std::span<void* const> bases, std::uint64_t numbers) const {
   print_what_failed();
   count_run();
@@ -250,7 +250,7 @@ CompletionRef CudaExecutable::run_part(std::span<void* const> bases, std::uint64
   return nullptr;
 }
 
-// Graphs keep theirs, which are given up where there is none left.
+// Graphs keep their workspaces; if memory runs out, they are dropped.
 CudaExecutable::Workspace CudaExecutable::workspace() const {
   try {
     return take_workspace();
@@ -262,7 +262,7 @@ CudaExecutable::Workspace CudaExecutable::workspace() const {
   return take_workspace();
 }
 
-// What a run that fails has asked of one GPU may read what the others are about to give back.
+// On failure one GPU's launches may still read memory that the other GPUs are about to free, so this waits for all.
 CompletionRef CudaExecutable::asked(Turns turns, std::span<void* const> bases, const Workspace* w,
                                     int printed, SharedRun* shared) const {
   try {
@@ -284,7 +284,7 @@ CompletionRef CudaExecutable::asked(Turns turns, std::span<void* const> bases, c
       try {
         t->here();
         t->wait();
-      } catch (const Error&) {  // lost: whoever asks next hears of it
+      } catch (const Error&) {  // lost: the next use reports it
       }
     }
     throw;
@@ -307,7 +307,7 @@ CudaExecutable::Workspace CudaExecutable::take_workspace() const {
 CudaExecutable::Bound CudaExecutable::bind(Turns turns, std::span<void* const> bases,
                                            const Workspace& w) const {
   Bound bound;
-  if (w.one_kernel) return bound;  // all of them come with the launch
+  if (w.one_kernel) return bound;  // all addresses come with the launch
   for (std::size_t g = 0; g < gpus_.size(); g++) {
     if (gpus_.size() > 1) turns[g]->here();
     bound.push_back(gpus_[g]->bind(*turns[g], bases, w.gpus[g]));
@@ -318,7 +318,7 @@ CudaExecutable::Bound CudaExecutable::bind(Turns turns, std::span<void* const> b
 void CudaExecutable::ask(Turns turns, std::span<void* const> bases, const Bound& bound, const Workspace& w,
                          SharedRun* shared) const {
   if (w.one_kernel) {
-    replays_.clear();  // of its launches, which are not asked for any more
+    replays_.clear();  // of its launches, which are no longer used
     return kernel_->ask(*turns[0], bases, w.scratch, *steps_);
   }
   std::vector<void*> staging;

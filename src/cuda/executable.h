@@ -1,4 +1,4 @@
-// A program on one GPU or several: its launches on each of them, and where the GPUs meet.
+// A program on one or several GPUs: its launches on each of them, and where the GPUs synchronize.
 #pragma once
 #include <atomic>
 #include <list>
@@ -18,8 +18,8 @@ namespace shardarray::cuda {
 
 class CudaExecutable final : public Executable {
  public:
-  /// `alignment`: bytes that all bases are multiples of. `printed`: kernels are printed for it, where it runs often enough. `part`: of
-  /// a program over several processes, of which `program` is this one's.
+  /// `alignment`: bytes that all bases are multiples of. `printed`: kernels are printed for it once it has run often enough. `part`: for a
+  /// program over several processes, this process's part; `program` is that part's.
   CudaExecutable(CudaBackend& backend, const GpuPlaces& where, std::shared_ptr<const Program> program,
                  std::uint64_t alignment = buffer_alignment, bool printed = true,
                  std::shared_ptr<const LocalPart> part = nullptr);
@@ -31,19 +31,19 @@ class CudaExecutable final : public Executable {
     ProgramCall call;
     std::unique_ptr<CudaExecutable> program;
   };
-  /// Programs of which a value in memory says what runs; the host reads it between launches.
+  /// Programs selected by a value in device memory, which the host reads between launches.
   struct Branches {
-    Ref value;  // int32: the number of one of them; of a loop bool: whether the second one runs once more
-    std::size_t gpu = 0;  // that has it
+    Ref value;  // int32: the program's number; of a loop bool: whether the second one runs once more
+    std::size_t gpu = 0;  // which has the value
     bool is_loop = false;
     std::vector<std::pair<std::size_t, ProgramLoop::Carry>> carries;  // of a loop, with their GPUs
     std::vector<Called> programs;
   };
-  /// What can be asked for GPU by GPU; or what NCCL does, or the host; or boxes of other processes; or a called program, or some.
+  /// Launches that each GPU can run by itself; or an NCCL step, a host step, boxes of other processes, or one or more called programs.
   struct Stage {
-    std::vector<std::size_t> first, last;  // launches of each GPU
-    bool meets = false;                    // as of GpuSteps
-    std::unique_ptr<NcclStep> nccl;        // null, as the next ones: launches
+    std::vector<std::size_t> first, last;  // ranges of launches, by GPU
+    bool meets = false;                    // as in GpuSteps
+    std::unique_ptr<NcclStep> nccl;        // null, like the following: launches
     std::unique_ptr<HostStep> host;
     std::unique_ptr<Crossing> crossing;
     std::unique_ptr<Called> called;
@@ -55,38 +55,38 @@ class CudaExecutable final : public Executable {
       return branches ? std::span<const Called>(branches->programs) : std::span<const Called>();
     }
   };
-  /// What the launches of one run need beside the program's memory.
+  /// What a run's launches need beside the program's memory.
   struct Workspace {
     std::vector<GpuLaunches::Workspace> gpus;
     std::vector<Workspace> called;
-    bool one_kernel = false;  // which does the run; the others have nothing then
+    bool one_kernel = false;  // it does the run; the other members are empty then
     BufferRef scratch;        // of the one kernel
   };
-  /// The launches of one run as a graph.
+  /// A run's launches as a graph.
   struct Replay {
     std::vector<void*> bases;
     Workspace workspace;
     std::unique_ptr<LaunchGraph> graph;
   };
-  using Turns = std::span<Turn* const>;  // of the GPUs, in their order
+  using Turns = std::span<Turn* const>;  // of the GPUs, in order
   using Bound = std::vector<device::Bases>;
 
-  /// Steps beside each other on all GPUs; of one that does nothing no stage.
+  /// Steps that run concurrently, one per GPU; a step that does nothing adds no stage.
   void add(std::span<const Step> of_gpu, bool meets, std::uint64_t alignment,
            std::vector<std::vector<KernelLaunch>>& launches, std::vector<std::string>& named);
-  /// What moves between processes before the step.
+  /// Boxes that move between processes before the step.
   void add_crossings(HostBackend host, const GpuPlaces& where, const Program& program, std::size_t step,
                      std::vector<std::string>& named);
-  /// Begins a run; null: no other process has a part in it. `caller`: of the program that calls this one.
+  /// Begins a run; null: no other process takes part. `caller`: the run of the calling program.
   std::unique_ptr<SharedRun> shared_run(std::uint64_t numbers, SharedRun* caller = nullptr) const;
   Workspace take_workspace() const;
   Workspace workspace() const;
   Bound bind(Turns turns, std::span<void* const> bases, const Workspace& w) const;
   CompletionRef run_part(std::span<void* const> bases, std::uint64_t numbers) const;
-  /// A run and its end. Null `w`: only as a graph that is there already, else null.
+  /// Enqueues a run and its end. Null `w`: only as an existing graph; else returns null.
   CompletionRef asked(Turns turns, std::span<void* const> bases, const Workspace* w, int printed,
                       SharedRun* shared = nullptr) const;
-  /// Asks for all steps; workspaces serve one run after the other.
+  /// Enqueues all steps; one run after another may use the same workspaces.
   void ask(Turns turns, std::span<void* const> bases, const Bound& bound, const Workspace& w,
            SharedRun* shared = nullptr) const;
   void ask_called(Turns turns, const Called& called, std::span<void* const> bases, const Workspace& w,
@@ -94,7 +94,7 @@ class CudaExecutable final : public Executable {
   /// Its run number `run`.
   void ask_once(Turns turns, const Called& called, std::int64_t run, std::span<void* const> bases,
                 const Workspace& w, SharedRun* shared) const;
-  /// `w`: of each of its programs. Waits for what decides.
+  /// `w`: by program. Waits for the deciding value.
   void ask_branches(Turns turns, const Branches& b, std::span<void* const> bases, const Workspace* w,
                     SharedRun* shared) const;
   std::unique_ptr<Branches> branches_of(CudaBackend& backend, const GpuPlaces& where, const Step& step,
@@ -103,36 +103,36 @@ class CudaExecutable final : public Executable {
   /// Runs are one launch from now on.
   bool is_one_kernel() const { return kernel_ != nullptr && kernel_->is_ready(); }
   void count_run() const;
-  /// From now on kernels are printed for its loops and for those of the programs that it calls.
+  /// Prints kernels for its loops and for those of the programs that it calls, from now on.
   void print_loops() const;
-  /// The same of whichever program should have been one kernel and cannot. Outside of turns.
+  /// The same for programs whose single kernel could not be built. Not within turns.
   void print_what_failed() const;
-  /// Launches that a graph of a run would have; 0: they cannot be in one.
+  /// The launches in a run's graph; 0: it cannot be a graph.
   std::int64_t graph_nodes() const;
-  /// Whether graphs gain anything: one launch with a workspace does not.
+  /// Whether a graph helps: for one launch with a workspace it does not.
   bool can_be_replayed() const;
-  /// A run is a graph, from the third on; false: this one is to be asked for launch by launch. Null: only one that is there
-  /// already serves. `printed`: printed_programs() before the workspace was taken.
+  /// Runs as a graph, from the third run on; false: launch by launch instead. Null `w`: only an existing graph will do. `printed`:
+  /// printed_programs() before the workspace was taken.
   bool replay(Turns turns, std::span<void* const> bases, const Workspace* w, int printed) const;
   Replay* replay_of(Turns turns, std::span<void* const> bases, const Workspace* w) const;
   void rebind(Turns turns, Replay& r, std::span<void* const> bases) const;
-  /// Programs on a GPU, of this one and those that it calls, whose printed kernels are ready.
+  /// How many of this program and those it calls have printed kernels ready, summed over GPUs.
   int printed_programs() const;
 
   std::size_t base_count_;
-  std::shared_ptr<const LocalPart> part_;  // null: one process has the whole program
+  std::shared_ptr<const LocalPart> part_;  // null: this process has the whole program
   CudaBackend& backend_;
-  std::shared_ptr<ProgramKernel> kernel_;  // null: it is not one kernel, or its caller's does its work
+  std::shared_ptr<ProgramKernel> kernel_;  // null: not a single kernel, or part of its caller's
   std::vector<std::unique_ptr<GpuLaunches>> gpus_;
   std::vector<Stage> stages_;
   std::shared_ptr<const std::string> steps_;  // for messages
-  std::vector<std::int64_t> received_;        // what each run reports
+  std::vector<std::int64_t> received_;        // reported by each run
   mutable std::atomic<bool> replays_wanted_ = false;
   mutable std::atomic<bool> made_up_for_kernel_ = false;
   // Within turns of all GPUs:
-  mutable int runs_until_replayed_ = 2;  // a program that runs once or twice gains nothing
-  mutable int printed_in_replays_ = 0;   // printed_programs() when they were made
-  mutable std::list<Replay> replays_;    // the latest first
+  mutable int runs_until_replayed_ = 2;  // a graph does not pay off for one or two runs
+  mutable int printed_in_replays_ = 0;   // printed_programs() when the graphs were made
+  mutable std::list<Replay> replays_;    // most recent first
 };
 
 }  // namespace shardarray::cuda

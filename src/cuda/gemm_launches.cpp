@@ -1,4 +1,4 @@
-// Products: the own kernel, for every dtype; large ones of floats may be calls of cuBLASLt instead.
+// Products: by our own kernels for every dtype; large ones of floats may be cuBLASLt calls instead.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace shardarray::cuda {
 namespace {
 
-/// A thread makes an element, or a block makes tiles: large ones, or, of floats, small ones of long sums; or a warp makes an element.
+/// One thread per element; large tiles by block; for floats, small tiles for long sums; one warp per element.
 struct ProductKernels {
   const char *elements, *tiles, *deep, *lanes;
 };
@@ -25,7 +25,7 @@ struct ProductKernels {
     "shardarray_product_" type, "shardarray_product_tiles_" type, "shardarray_product_deep_" type, \
         "shardarray_product_by_lanes_" type                                                        \
   }
-/// Null: there are none.
+/// Null members: no such kernel.
 ProductKernels product_kernels(DType in, DType out) {
   if (in == float16 && out == float32) return SHARDARRAY_FLOAT_KERNELS("f16");
   if (in == bfloat16 && out == float32) return SHARDARRAY_FLOAT_KERNELS("bf16");
@@ -33,7 +33,7 @@ ProductKernels product_kernels(DType in, DType out) {
   switch (in) {
     case bool_: return SHARDARRAY_PRODUCT_KERNELS("bool");
     case int8:
-    case uint8: return SHARDARRAY_PRODUCT_KERNELS("u8");  // what wraps has the same bits signed and unsigned
+    case uint8: return SHARDARRAY_PRODUCT_KERNELS("u8");  // signed and unsigned wrap to the same bits
     case int16:
     case uint16: return SHARDARRAY_PRODUCT_KERNELS("u16");
     case int32:
@@ -48,22 +48,22 @@ ProductKernels product_kernels(DType in, DType out) {
 #undef SHARDARRAY_PRODUCT_KERNELS
 #undef SHARDARRAY_FLOAT_KERNELS
 
-// One for half of a large GPU's multiprocessors: with fewer, all of them make elements sooner. A guess, to be measured.
+// One per two multiprocessors of a large GPU: with fewer tiles, one thread per element is faster. A guess, to be measured.
 constexpr std::int64_t fewest_tiles = 64;
 static_assert(block_threads == device::tile_threads);
 
-// A thread waits for memory with every eighth product of its element: long sums are made sooner in deep tiles, unless so many threads
-// wait beside each other that it makes no difference.
+// With one thread per element, a thread waits for memory at every eighth product: for long sums deep tiles are faster, unless enough
+// threads run concurrently to hide the latency.
 constexpr std::int64_t fewest_deep = 2 * device::DeepTile::depth, most_deep_elements = 1 << 16;
 
-// Where the order is free, lanes of warps share elements and make them sooner still.
-constexpr std::int64_t fewest_shared = device::warp_lanes, most_shared = 1 << 16;  // products of an element
+// If the order is free, lanes sharing an element are faster still.
+constexpr std::int64_t fewest_shared = device::warp_lanes, most_shared = 1 << 16;  // products per element
 constexpr std::int64_t most_shared_elements = 1 << 13;
 constexpr std::int64_t most_products_of_lane = most_shared / device::warp_lanes;  // in one chain
 
-/// Lanes of a warp that share an element, by which all elements are made soonest: more of them wait for memory fewer times, and read more
-/// lines of it. Both in cycles, for multiprocessors with 32 warps at work that take a line in each (H200: a few tens of percent), and 32
-/// of them: between a cluster and a whole GPU, since a program has the same bits in one kernel and in several.
+/// How many lanes of a warp should share an element. More lanes wait for memory fewer times, but read more cache lines. The cost of both is
+/// in cycles, for multiprocessors with 32 active warps that fetch one line per cycle (H200: within a few tens of percent), and for 32 of
+/// them, between a cluster and a whole GPU, because a program must give the same bits in one kernel and in several.
 std::int64_t best_lanes(const std::vector<device::ProductItem>& items) {
   constexpr double wait = 500, ahead = 8, threads = 1024, multiprocessors = 32;
   std::int64_t best = device::warp_lanes;
@@ -77,7 +77,7 @@ std::int64_t best_lanes(const std::vector<device::ProductItem>& items) {
       const double rows_of_a = std::ceil(side / static_cast<double>(std::max<std::int64_t>(p.n, 1)));
       elements += own;
       longest = std::max(longest, k);
-      // Neighbouring elements have neighbouring columns of B, and mostly one row of A.
+      // Adjacent elements have adjacent columns of B, and mostly the same row of A.
       lines += own / side * k / shared *
                ((p.a_col == 1 ? rows_of_a : shared) + (p.b_row == 1 ? side / rows_of_a : shared));
     }
@@ -205,7 +205,7 @@ double multiply_adds(const Gemm& gemm) {
 
 void add_epilogue_calls(const ProductEpilogue& both, std::uint64_t alignment, KernelLaunch& launch) {
   constexpr std::uint32_t least_alignment = 16;        // of a bias
-  if (launch.items != both.gemm.items.size()) return;  // some are the own kernel's
+  if (launch.items != both.gemm.items.size()) return;  // some use our own kernel
   ProductSplit split = split_products(both, alignment, product_limits().own);
   if (!split.own.empty() || split.calls.size() != launch.products.size()) return;
   for (std::size_t k = 0; k < split.calls.size(); k++) {

@@ -29,7 +29,7 @@ Gpu::Gpu(int number) : driver_(driver()), number_(number) {
   set();
   check(driver_.stream_create(&stream_), "cudaStreamCreateWithFlags");
   check(driver_.load_library(&library_, kernel_image()), "cudaLibraryLoadData");
-  static_cast<void>(sort_memory({.count = 1}));  // CUB keeps how its first call ended, and memory is free now
+  static_cast<void>(sort_memory({.count = 1}));  // CUB caches its first call's status; memory is free now
 }
 
 // ---------------------------------------------------------------- failures
@@ -45,8 +45,8 @@ void Gpu::check(Status status, const char* call, const std::string& step) {
 }
 
 void Gpu::refuse(const std::string& what, bool memory) {
-  driver_.last_error();  // forgotten
-  // Work that failed earlier says so in whichever call comes next, and in all after it.
+  driver_.last_error();  // clears the error
+  // Earlier work that failed reports it in the next call, and in all later ones.
   const Status now = stream_ != nullptr ? driver_.stream_query(stream_) : ok;
   if (now != ok && now != not_ready) lose(what);
   if (memory) throw OutOfMemory(what + " CUDA needs some memory beside the arrays. Free arrays.");
@@ -73,7 +73,7 @@ void Gpu::throw_if_lost() const {
 void Gpu::set() { check(driver_.set_device(number_), "cudaSetDevice"); }
 
 void Gpu::make_room() {
-  driver_.last_error();  // forgotten
+  driver_.last_error();  // clears the error
   if (give_back_) give_back_();
 }
 
@@ -92,7 +92,7 @@ bool Gpu::reach(const Gpu& other) {
 
 // ---------------------------------------------------------------- memory
 
-// Blocks are at least 256 bytes aligned, which is all that kernels need.
+// cudaMalloc aligns to 256 bytes or more, which is all that kernels need.
 void* Gpu::GpuMemory::map(std::size_t bytes) {
   gpu_.throw_if_lost();
   const KeptGpu kept;
@@ -105,13 +105,13 @@ void* Gpu::GpuMemory::map(std::size_t bytes) {
   return nullptr;
 }
 
-// Work that still uses the block may be under way.
+// Work that uses the block may still be in flight.
 void Gpu::GpuMemory::unmap(void* p, std::size_t) {
   const KeptGpu kept;
   if (gpu_.driver_.set_device(gpu_.number_) != ok || gpu_.finish(nullptr) != ok || gpu_.is_lost_)
-    return;  // whoever asks next hears of it
-  // Freeing waits for other GPUs' work too: for a collective that has begun on one of them and not yet on the next, or that never
-  // ends. So none is under way, or all have had their time.
+    return;  // the next use reports it
+  // cudaFree also waits for other GPUs: for a collective that has begun on one of them and not yet on the next, or that never ends. So wait
+  // until none is in flight, or until the deadline.
   const auto begin = std::chrono::steady_clock::now();
   for (Pause pause;; pause()) {
     std::unique_lock lock(nccl_mutex());
@@ -143,7 +143,7 @@ void Gpu::read(void* to, const void* from, std::size_t bytes) {
     return Part{k * Slot::bytes, std::min(Slot::bytes, bytes - k * Slot::bytes)};
   };
   const std::size_t parts = (bytes + Slot::bytes - 1) / Slot::bytes;
-  // One part arrives while the one before is copied out.
+  // One part arrives while the previous one is copied out.
   for (std::size_t k = 0; k < parts + 1; k++) {
     if (k < parts) {
       const Turn turn(*this);
@@ -186,7 +186,7 @@ int Gpu::clusters_at_once(KernelHandle kernel, std::uint32_t blocks, std::uint32
   set();
   int count = 0;
   if (driver_.max_active_clusters(&count, kernel, blocks, threads) == ok) return count;
-  driver_.last_error();  // it does not say: a launch will
+  driver_.last_error();  // unknown; a launch will report the error
   return 1;
 }
 
@@ -202,7 +202,7 @@ std::size_t Gpu::sort_memory(const PairSort& sort) {
 Event Gpu::take_event() {
   const std::lock_guard lock(events_mutex_);
   if (events_.empty()) {
-    events_.reserve(events_.capacity() + 8);  // so that giving back never allocates
+    events_.reserve(events_.capacity() + 8);  // so that give_back() never allocates
     Event fresh = nullptr;
     check(driver_.event_create(&fresh), "cudaEventCreateWithFlags");
     return fresh;
@@ -223,7 +223,7 @@ Status Gpu::finish(Event event) {
     if (status != not_ready) return status;
     look_after_collectives();
   }
-  if (is_lost_) return ok;  // what was given up may never end
+  if (is_lost_) return ok;  // aborted work may never end
   return event != nullptr ? driver_.event_synchronize(event) : driver_.stream_synchronize(stream_);
 }
 
@@ -233,7 +233,7 @@ void Mark::wait(const std::string& step) const {
   gpu_.throw_if_lost();
 }
 
-/// What a turn asked for.
+/// The end of a turn's work.
 class GpuCompletion final : public Completion {
  public:
   GpuCompletion(Gpu& gpu, std::shared_ptr<const std::string> steps) : steps_(std::move(steps)), end_(gpu) {}
@@ -294,12 +294,12 @@ void Turn::fill(void* p, unsigned char byte, std::size_t bytes) {
   gpu_.check(gpu_.driver_.fill_async(p, byte, bytes, gpu_.stream_), "cudaMemsetAsync");
 }
 
-// A copy into other memory than pinned one returns when it is done, and nobody would look after a collective that does not end.
+// A copy to pageable memory blocks until it is done, and nobody would abort a hung collective meanwhile.
 void Turn::read(void* to, const void* from, std::size_t bytes) {
   for (std::size_t first = 0; first < bytes;) {
     Gpu::Slot& slot = room();
     const std::size_t before = slot.used, n = std::min(bytes - first, slot.rest());
-    std::byte* const here = slot.take(n);  // also where a call fails: what is on its way may still come here
+    std::byte* const here = slot.take(n);  // even if a call fails: a pending copy may still write here
     copy(here, static_cast<const std::byte*>(from) + first, n);
     gpu_.check(gpu_.driver_.event_record(slot.free, gpu_.stream_), "cudaEventRecord");
     gpu_.check(gpu_.finish(slot.free), "cudaEventSynchronize", "work before a copy to the host");
@@ -369,7 +369,7 @@ void spread(std::span<Turn* const> turns) {
   }
 }
 
-// The other streams are captured from where they follow the first one's, and until that follows them.
+// The other streams are captured from the point where they follow the first one's, until that one follows them.
 GraphHandle capture(std::span<Turn* const> turns, const std::function<void()>& ask, GraphNodes& nodes) {
   for (Turn* const t : turns) {
     Gpu& gpu = t->gpu_;

@@ -10,13 +10,13 @@ namespace shardarray::cuda {
 namespace {
 
 constexpr std::size_t table_alignment = 64, sort_alignment = 256;
-constexpr std::int64_t sort_nodes = 20;  // of a graph: about what CUB asks for
+constexpr std::int64_t sort_nodes = 20;  // nodes of a graph: about as many as CUB launches
 
 void* address_of(std::span<void* const> bases, const GpuLaunches::Workspace& w, const Ref& r) {
   void* const base = r.base == scratch_base ? w.scratch->data : bases[r.base];
   return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(base) + r.offset);
 }
-/// Calls f with each address that a call by addresses reads from the GPU's memory, in the order in which they stand there.
+/// Calls f with each address that a pointer-array call reads from the GPU's memory, in their order there.
 template <class F> void for_addresses(const ProductCall& call, const F& f) {
   if (!call.by_pointers()) return;
   for (const ProductMatrix* m : {&call.first, &call.second, &call.result})
@@ -35,7 +35,7 @@ GpuLaunches::GpuLaunches(CudaBackend& backend, Gpu& gpu, std::vector<KernelLaunc
     tables.insert(tables.end(), table.begin(), table.end());
     return at;
   };
-  bool done = false;  // by the launch before
+  bool done = false;  // by the previous launch
   for (KernelLaunch& l : launches) {
     launches_.push_back(
         {l.sort.count > 0 ? nullptr : gpu_.kernel(l.kernel),
@@ -49,7 +49,7 @@ GpuLaunches::GpuLaunches(CudaBackend& backend, Gpu& gpu, std::vector<KernelLaunc
          std::exchange(done, false),
          l.sort});
     Ready& ready = launches_.back();
-    if (ready.done) l.loop = nullptr;  // nothing is printed
+    if (ready.done) l.loop = nullptr;  // no kernel is printed
     if (!l.products_and_next.empty()) {
       auto both = ready_epilogues(backend, gpu, ready.products, l.products_and_next);
       done = !both.empty();

@@ -1,4 +1,4 @@
-// What a program launches on one of its GPUs, with what that needs in the GPU's memory.
+// A program's launches on one of its GPUs, with the device memory they need.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -18,43 +18,43 @@ namespace shardarray::cuda {
 
 class GpuLaunches {
  public:
-  /// `launches` call no programs. `staging`: bytes of memory that is their base behind the program's; 0: there is none.
+  /// `launches` call no programs. `staging`: bytes of staging memory, whose base follows the program's; 0: none.
   GpuLaunches(CudaBackend& backend, Gpu& gpu, std::vector<KernelLaunch> launches, std::size_t bases,
               std::uint64_t staging = 0);
 
   Gpu& gpu() const { return gpu_; }
-  /// What the launches of one run need beside the program's memory.
+  /// What a run's launches need beside the program's memory.
   struct Workspace {
     BufferRef scratch, addresses, operands, staging;
   };
   Workspace take_workspace() const;
-  /// The addresses of a run, where kernels find them: those that are read from the GPU's memory are on their way there.
+  /// The addresses of a run for its kernels; those that are read from device memory are on their way there.
   device::Bases bind(Turn& turn, std::span<void* const> bases, const Workspace& w) const;
-  /// Asks for the launches from `first` to before `last`. `operand`: addresses that calls have used up, of this run.
+  /// Enqueues launches [first, last). `operand`: how many pointer-array addresses of this run calls have used so far.
   void ask(Turn& turn, std::size_t first, std::size_t last, std::span<void* const> bases,
            const device::Bases& bound, const Workspace& w, std::size_t& operand) const;
 
-  /// Loops have printed kernels, from when they have run often enough.
+  /// Prints kernels for loops once they have run often enough.
   void print_loops() const {
     if (printed_) printed_->begin();
   }
-  /// That a run has begun: printed kernels are asked for when there were enough of them.
+  /// Counts a run: after enough of them printed kernels are built.
   void count_run() const {
     if (printed_) printed_->count_run();
   }
-  /// As if there had been enough but for one.
+  /// As if all but one of the runs needed had been counted.
   void expect_runs() const {
     if (printed_) printed_->expect_runs();
   }
   bool has_printed() const { return printed_ != nullptr && printed_->kernels() != nullptr; }
-  /// Nodes of a graph of them.
+  /// Nodes of their graph.
   std::int64_t graph_nodes() const;
   /// Whether runs need memory beside the program's.
   bool needs_workspace() const { return scratch_bytes_ > 0 || staging_bytes_ > 0; }
-  /// Every address stands in the launches themselves.
+  /// Whether all addresses are in the kernel arguments.
   bool self_contained() const { return base_count_ <= device::few_bases && operands_.empty(); }
   bool only_kernels() const;
-  /// Calls f(number, kernel, grid, arguments) for each launch that uses one of the bases for which `is_changed` holds.
+  /// Calls f(number, kernel, grid, arguments) for each launch that uses a base for which `is_changed` holds.
   template <class Changed, class F>
   void for_changed(const Changed& is_changed, const device::Bases& bound, const Workspace& w,
                    const F& f) const {
@@ -71,21 +71,21 @@ class GpuLaunches {
   struct Sum {
     KernelHandle kernel = nullptr;
     Grid grid;
-    std::size_t table = 0;  // as of Ready
+    std::size_t table = 0;  // as in Ready
   };
   struct Ready {
     KernelHandle kernel = nullptr;  // hand-written
     Grid grid, printed_grid;
-    std::size_t table = 0;  // bytes behind the beginning of `tables_`
+    std::size_t table = 0;  // offset in tables_
     std::string step;
-    std::vector<std::uint32_t> bases;    // as KernelLaunch::bases
-    std::vector<ReadyProduct> products;  // in the kernel's place, where there are some
-    std::vector<Sum> sums;               // of the parts of each product; without a kernel where it has none
-    bool done = false;                   // by the products before it
-    PairSort sort;                       // in the kernel's place, where it has pairs
-    std::size_t own = 0, own_bytes = 0;  // its own memory: bytes into the scratch memory
+    std::vector<std::uint32_t> bases;    // as in KernelLaunch
+    std::vector<ReadyProduct> products;  // replace the kernel, if any
+    std::vector<Sum> sums;               // of the parts of each product; no kernel if not split
+    bool done = false;                   // fused into the previous products
+    PairSort sort;                       // replaces the kernel, if it has pairs
+    std::size_t own = 0, own_bytes = 0;  // the sort's workspace: offset in the scratch memory
   };
-  /// What every kernel gets.
+  /// The arguments of every kernel.
   struct Arguments {
     const std::byte* table;
     void* memory;
@@ -110,13 +110,13 @@ class GpuLaunches {
 
   CudaBackend& backend_;
   Gpu& gpu_;
-  std::size_t base_count_;  // with the staging memory
+  std::size_t base_count_;  // including the staging memory
   std::vector<Ready> launches_;
   BufferRef tables_;
-  std::size_t scratch_bytes_ = 0;  // of whichever launch needs most
+  std::size_t scratch_bytes_ = 0;  // of the launch that needs most
   std::uint64_t staging_bytes_;
-  std::vector<Ref> operands_;              // of all calls by addresses, in their order
-  std::shared_ptr<PrintedLoops> printed_;  // null: there are no loops, or no kernels are wanted
+  std::vector<Ref> operands_;              // of all pointer-array calls, in order
+  std::shared_ptr<PrintedLoops> printed_;  // null: no loops, or no printed kernels wanted
 };
 
 }  // namespace shardarray::cuda

@@ -15,7 +15,7 @@
 namespace shardarray::cuda {
 namespace {
 
-/// The items on one GPU.
+/// The step's items on one GPU.
 Step part_on(const Step& step, int gpu, const GpuPlaces& where) {
   Step part = step;
   std::visit(
@@ -28,7 +28,7 @@ Step part_on(const Step& step, int gpu, const GpuPlaces& where) {
       part.body);
   return part;
 }
-/// Does a GPU need what is in another one's memory?
+/// Whether a GPU needs data from another one's memory.
 bool crosses(const Exchange& x, const GpuPlaces& where) {
   const auto gpu = [&](int device) { return where.of_device[static_cast<std::size_t>(device)]; };
   for (const Exchange::Item& item : x.items)
@@ -78,7 +78,7 @@ NcclStep moved_blocks(const Step& step, const SplitExchange& x, const GpuPlaces&
   return {spelled(step.label, step.where), std::move(calls)};
 }
 
-/// What `make` makes. Without NCCL null where the GPUs can do without, which is said once.
+/// The result of `make`. If NCCL is missing: null if the GPUs can do without, which is reported once.
 template <class Make> std::unique_ptr<NcclStep> by_nccl(const GpuPlaces& where, const Make& make) {
   try {
     return std::make_unique<NcclStep>(make());

@@ -1,4 +1,4 @@
-// A step over several GPUs: what each of them does of it, where they wait for each other, what NCCL does.
+// A step over several GPUs: each GPU's share, where they wait for each other, and what NCCL does.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,24 +13,24 @@
 
 namespace shardarray::cuda {
 
-/// Where a program's devices are.
+/// The GPUs of a program's devices.
 struct GpuPlaces {
-  std::vector<Gpu*> gpus;      // by ascending numbers, each once
-  std::vector<int> of_device;  // places in `gpus`; -1: another process has the device
-  bool reach = true;           // all of them read each other's memory
+  std::vector<Gpu*> gpus;      // by ascending number, each once
+  std::vector<int> of_device;  // index in `gpus`; -1: the device belongs to another process
+  bool reach = true;           // all of them can read each other's memory
 };
 
-/// What NCCL does of a step, with addresses of a run.
+/// A step's NCCL calls, with addresses relative to a run's bases.
 class NcclStep {
  public:
   struct Call {
     NcclCall call;
-    std::size_t gpu = 0;  // of the program's
+    std::size_t gpu = 0;  // index among the program's GPUs
     Ref from, to;
   };
   NcclStep(std::string step, std::vector<Call> calls) : step_(std::move(step)), calls_(std::move(calls)) {}
   const std::string& step() const { return step_; }
-  /// `staging`: of each GPU; the base behind `bases`.
+  /// `staging`: by GPU; its base follows `bases`.
   void ask(std::span<Turn* const> turns, std::span<void* const> bases, std::span<void* const> staging) const;
 
  private:
@@ -40,11 +40,11 @@ class NcclStep {
 
 struct GpuSteps {
   std::vector<Step> of_gpu;        // by GPU
-  bool meets = false;              // some GPU reads what others made: before and after it all wait for all
-  std::unique_ptr<NcclStep> nccl;  // in their place
+  bool meets = false;              // GPUs read others' data: all synchronize before and after
+  std::unique_ptr<NcclStep> nccl;  // replaces of_gpu
 };
-/// One after the other. `staging`: the base of staging memory, of which a step needs some of `staging_bytes` of each GPU: they grow.
-/// Throws DeviceError where the GPUs cannot read each other's memory, and there is no NCCL.
+/// In order. `staging`: the base of staging memory; the step adds what it needs per GPU to `staging_bytes`. Throws DeviceError if the GPUs
+/// cannot read each other's memory and there is no NCCL.
 std::vector<GpuSteps> gpu_steps(const Step& step, const GpuPlaces& where, std::uint32_t staging,
                                 std::vector<std::uint64_t>& staging_bytes);
 

@@ -21,7 +21,7 @@ Uuids uuids_of(const SeenGpus& seen) {
   return all;
 }
 
-/// What number `k` of so many processes gets of so many GPUs.
+/// The GPUs of process `k` out of `processes` that share `gpus` GPUs.
 std::vector<int> row_of(int k, int processes, int gpus) {
   if (gpus < processes) return {k % gpus};
   std::vector<int> row;
@@ -48,7 +48,7 @@ SeenGpus seen_gpus(const std::string& text) {
 }
 
 UsedGpus deal_out(const std::vector<SeenGpus>& all) {
-  std::map<Uuids, int> watchers, dealt;  // of the same GPUs
+  std::map<Uuids, int> watchers, dealt;  // by equal sets of GPUs
   for (std::size_t p = 0; p < all.size(); p++) {
     if (!all[p].failure.empty())
       throw DeviceError(
@@ -58,8 +58,8 @@ UsedGpus deal_out(const std::vector<SeenGpus>& all) {
   }
   UsedGpus used;
   used.by_nccl = all[0].nccl != 0;
-  std::map<std::string, int> users;  // of a GPU
-  std::map<std::string, int> on;     // devices that are on it
+  std::map<std::string, int> users;  // by GPU
+  std::map<std::string, int> on;     // devices on a GPU
   for (const SeenGpus& seen : all) {
     const Uuids uuids = uuids_of(seen);
     used.by_nccl &= seen.nccl == all[0].nccl;

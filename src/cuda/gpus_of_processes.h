@@ -1,4 +1,4 @@
-// The GPUs of a program of several processes: what each of them sees, which ones it uses, and the devices that all have together.
+// The GPUs of a multi-process program: what each process sees, which ones it uses, and all their devices.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -8,32 +8,31 @@
 
 namespace shardarray::cuda {
 
-/// What CUDA shows a process, as it tells the others.
+/// What CUDA shows a process, as sent to the others.
 struct SeenGpus {
   struct Seen {
     std::string uuid, name;
-    std::uint64_t memory = 0;  ///< bytes that arrays may have
+    std::uint64_t memory = 0;  ///< bytes available to arrays
   };
-  std::vector<Seen> gpus;   ///< in the order of CUDA's numbers
-  int logical_devices = 1;  ///< on each
-  int nccl = 0;             ///< its version; 0: there is none
-  std::string failure;      ///< why it can use none, where it cannot
+  std::vector<Seen> gpus;   ///< in CUDA's order
+  int logical_devices = 1;  ///< per GPU
+  int nccl = 0;             ///< version; 0: none
+  std::string failure;      ///< why the process can use no GPU, if so
 };
 std::string to_text(const SeenGpus& seen);
 SeenGpus seen_gpus(const std::string& text);
 
-/// What is used of them.
+/// The GPUs in use.
 struct UsedGpus {
-  std::vector<std::vector<int>>
-      numbers;                  ///< process -> GPUs, as CUDA numbers them there: one after the other
-  std::vector<Device> devices;  ///< of all processes, by ascending id
-  std::uint64_t memory = 0;     ///< bytes of a device that arrays may have: the same everywhere
+  std::vector<std::vector<int>> numbers;  ///< process -> its GPUs, in its own CUDA numbering, consecutive
+  std::vector<Device> devices;            ///< of all processes, by ascending id
+  std::uint64_t memory = 0;               ///< bytes per device available to arrays, the same everywhere
   std::vector<std::vector<std::string>> uuids;  ///< of `numbers`
   bool by_nccl =
-      false;  ///< it can move boxes between them: all have the same one, and no GPU is that of two processes
+      false;  ///< NCCL can move boxes between them: one version everywhere, no GPU shared by processes
 };
-/// Processes that see the same GPUs in the same order deal them out: each gets a row of them, or, if there are fewer than processes,
-/// one that others use too. Throws DeviceError naming a process that has none.
+/// Processes that see the same GPUs in the same order divide them: each gets a consecutive range, or, with fewer GPUs than processes,
+/// shares one. Throws DeviceError naming a process that has none.
 UsedGpus deal_out(const std::vector<SeenGpus>& all);
 
 }  // namespace shardarray::cuda

@@ -8,7 +8,7 @@
 namespace shardarray::cuda {
 namespace {
 
-/// A cast as kernel IR spells it.
+/// A cast as kernel IR expresses it.
 struct Spelled {
   DType half;
   bool widens;
@@ -24,7 +24,7 @@ struct Spelled {
     kernel = b.finish();
     result = kernel.code.back().a;
   }
-  /// What stands for its operand where the kernel's value v is this cast; -1: it is not.
+  /// The cast's operand if the kernel's value v is this cast; -1: it is not.
   std::int32_t operand_of(const Kernel& k, std::int32_t v) const {
     std::int32_t operand = -1;
     return matches(k, result, v, operand) ? operand : -1;
@@ -52,7 +52,7 @@ const std::array<Spelled, 4>& spelled_casts() {
 
 }  // namespace
 
-/// What v is by itself.
+/// v by itself.
 HalfCasts::Cast HalfCasts::spelled(const Kernel& k, std::int32_t v) {
   for (const Spelled& s : spelled_casts()) {
     const std::int32_t operand = s.operand_of(k, v);
@@ -61,14 +61,14 @@ HalfCasts::Cast HalfCasts::spelled(const Kernel& k, std::int32_t v) {
   return {};
 }
 
-/// What v is together with the casts that it is made of.
+/// v combined with the casts that it consists of.
 HalfCasts::Cast HalfCasts::joined(const Kernel& k, std::int32_t v) {
   const Cast own = spelled(k, v);
   if (own.operand < 0) return own;
   const Cast from = spelled(k, own.operand);
   if (from.operand < 0 || from.half != own.half || from.kind == own.kind) return own;
   if (own.kind == Kind::widens) return {own.half, Kind::rounds, from.operand};
-  // Other bits of a NaN would become the canonical ones.
+  // Narrowing again would turn other bits of a NaN into the canonical ones.
   const Cast first = spelled(k, from.operand);
   const bool narrowed = first.operand >= 0 && first.half == own.half && first.kind == Kind::narrows;
   return narrowed ? Cast{own.half, Kind::repeats, from.operand} : own;

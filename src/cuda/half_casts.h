@@ -1,5 +1,5 @@
-// Where a kernel widens and narrows 16-bit floats. Kernel IR spells that out in integers, which are the same on every platform; a GPU
-// has an instruction for it.
+// Finds casts of 16-bit floats in a kernel. Kernel IR expresses them in integer operations, the same on every platform; a GPU has
+// instructions for them.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,18 +14,18 @@ class HalfCasts {
   enum class Kind : std::uint8_t {
     widens,
     narrows,
-    rounds,   ///< a float32: the operand narrowed and widened again
-    repeats,  ///< narrows what was narrowed and widened: it is the operand
+    rounds,   ///< a float32 narrowed and widened again
+    repeats,  ///< narrows what was narrowed and widened: the same as the operand
   };
   struct Cast {
     DType half = DType::float16;
     Kind kind = Kind::widens;
-    std::int32_t operand = -1;  ///< what it is a cast of; -1: it is none
+    std::int32_t operand = -1;  ///< -1: not a cast
   };
   explicit HalfCasts(const Kernel& k);
   const Cast& of(std::size_t v) const { return casts_[v]; }
   bool is_cast(std::size_t v) const { return casts_[v].operand >= 0; }
-  /// False: only casts made use of it.
+  /// False: only the inside of casts uses it.
   bool is_needed(std::size_t v) const { return needed_[v]; }
 
  private:

@@ -19,7 +19,7 @@
 namespace shardarray::cuda {
 namespace {
 
-/// One block: the threads one after the other, `together` at a time.
+/// Runs one block: its threads in turn, `together` at a time.
 template <auto text, std::uint32_t together>
 void run_block(const device::Grid& grid, const std::byte* table, std::byte* scratch,
                const device::Bases& bases) {

@@ -9,12 +9,12 @@
 
 namespace shardarray::cuda {
 
-/// Runs one block of a launch. The grid's `thread` is not read; pointers and bases are addresses of this process.
+/// Runs one block of a launch. The grid's `thread` is ignored; pointers and bases are host addresses.
 using HostKernel = void (*)(const device::Grid& grid, const std::byte* table, std::byte* scratch,
                             const device::Bases& bases);
-/// By the name in the fatbin; null: there is none.
+/// By its name in the fatbin; null: unknown.
 HostKernel host_kernel(std::string_view name);
-/// What CUB does, with pairs in memory of this process.
+/// CUB's sort, of pairs in host memory.
 void sort_pairs_on_host(const PairSort& sort, std::byte* memory);
 
 }  // namespace shardarray::cuda

@@ -1,4 +1,4 @@
-// A step for which there are no kernels, as factorisations of matrices: the host does it between launches, by the CPU's backend.
+// A step without kernels, such as a matrix factorization: the host runs it between launches, with the CPU backend.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -13,14 +13,14 @@ namespace shardarray::cuda {
 
 class HostStep {
  public:
-  /// Null where kernels do the step.
+  /// Null if the step has kernels.
   static std::unique_ptr<HostStep> of(HostBackend host, const GpuPlaces& where, const Step& step);
-  /// Returns when the results are on their way: it waits for the operands, which are read, and computes.
+  /// Waits for the operands, reads them and computes; returns when the results are on their way.
   void ask(std::span<Turn* const> turns, std::span<void* const> bases) const;
 
  private:
   HostStep(Backend& host, const GpuPlaces& where, const Step& step);
-  /// What lies at `there` on a GPU, and `here` bytes behind the beginning of the host's memory.
+  /// A tile at `there` on a GPU, and at offset `here` in the host's memory.
   struct Tile {
     std::size_t gpu;
     Ref there;

@@ -8,11 +8,11 @@
 namespace shardarray::cuda {
 namespace {
 
-constexpr std::uint32_t most_bytes = 47 << 10;  // of a block, beside what its teams need
-constexpr std::uint32_t fewest_rows = 2;  // of a block whose warps have a row each: fewer read them again
-constexpr std::uint32_t much = 8;         // operations that take longer than keeping what they give
+constexpr std::uint32_t most_bytes = 47 << 10;  // per block, beside what its teams need
+constexpr std::uint32_t fewest_rows = 2;  // per block with a warp per row: with fewer, rows are read again
+constexpr std::uint32_t much = 8;         // operations from which keeping their value pays
 
-/// Calls f with each operand of the instruction, as it is printed.
+/// Calls f with each operand of the instruction as printed.
 template <class F> void each_operand(const Kernel& k, const HalfCasts& halves, std::size_t v, const F& f) {
   if (halves.is_cast(v)) return f(static_cast<std::size_t>(halves.of(v).operand));
   const Instr& in = k.code[v];
@@ -32,7 +32,7 @@ KeptRows::KeptRows(const Kernel& k, const HalfCasts& halves, const LoopShape& sh
   if (keeps) find_arguments();
   place();
   const std::uint32_t most = shape.row_warps > 1 ? most_bytes : most_bytes / fewest_rows;
-  if (bytes_ > most) {  // arguments alone
+  if (bytes_ > most) {  // keep arguments only
     values_.clear();
     std::iota(same_.begin(), same_.end(), std::size_t{0});
     find_needed();
@@ -59,7 +59,7 @@ bool KeptRows::is_read_from(std::size_t v, std::size_t argument) const {
   while (v < k_.code.size() && !reads(v, argument)) v++;
   return v < k_.code.size();
 }
-/// An inner point is read and written by one thread of a stage, in the order of the instructions.
+/// Safe to reuse memory: within a stage one thread reads and writes an inner point, in instruction order.
 void KeptRows::place() {
   rows_.clear();
   bytes_ = 0;
@@ -85,7 +85,7 @@ void KeptRows::place() {
   }
 }
 
-/// Equal expressions of inner points have one number; those that an earlier stage has too, and that something else needs than
+/// Equal expressions of inner points get one number. Those already computed in an earlier stage, and used by something that is not itself
 /// such an expression, are kept.
 void KeptRows::find_values() {
   using Expression = std::tuple<Code, DType, std::uint64_t, std::size_t, std::size_t, std::size_t>;
@@ -107,7 +107,7 @@ void KeptRows::find_values() {
         operands[count++] = number[o];
         cost[v] = std::min(cost[v] + cost[o], much);
       });
-      // A cast has the code of its last instruction: another number than that one's tells them apart.
+      // A cast has the opcode of its last instruction; a distinct imm tells them apart.
       const HalfCasts::Cast& cast = halves_.of(v);
       const auto imm =
           halves_.is_cast(v)
@@ -118,7 +118,7 @@ void KeptRows::find_values() {
       number[v] = found->second;
       again[v] = !is_new && stage[number[v]] < s;
     }
-  std::vector<bool> read(k_.code.size());  // by what is not computed again
+  std::vector<bool> read(k_.code.size());  // by what is not recomputed
   for (v = 0; v < k_.code.size(); v++)
     if (halves_.is_needed(v) && !again[v])
       each_operand(k_, halves_, v, [&](std::size_t o) { read[o] = true; });
@@ -149,7 +149,7 @@ void KeptRows::find_arguments() {
       for (; v < static_cast<std::size_t>(s.end); v++) is_read = is_read || reads(v, a);
       stages += s.inner && is_read;
     }
-    bool own = false;  // rows that all outer points share stay in caches
+    bool own = false;  // rows shared by all outer points stay in caches
     for (std::uint32_t x = 0; x < shape_.outer_axes; x++) own = own || shape_.move(a, x) != Move::none;
     if (stages > 1 && own && shape_.move(a, shape_.outer_axes) == Move::one) arguments_.push_back(a);
   }

@@ -1,5 +1,5 @@
-// What a printed kernel keeps of each row in shared memory: arguments that several inner stages read, and values that several of
-// them would compute.
+// The rows that a printed kernel keeps in shared memory: arguments that several inner stages read, and values that several of them would
+// compute.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace shardarray::cuda {
 
 class KeptRows {
  public:
-  /// A row for each outer point, one element beside the other. Nothing where shape.kept_points is 0.
+  /// One contiguous row per outer point. Nothing if shape.kept_points is 0.
   KeptRows(const Kernel& k, const HalfCasts& halves, const LoopShape& shape);
 
   const std::vector<std::size_t>& arguments() const { return arguments_; }
@@ -23,16 +23,16 @@ class KeptRows {
     std::size_t number;  ///< of an argument, or of an instruction
     bool is_value;
     DType type;
-    std::uint32_t at;  ///< its first byte
+    std::uint32_t at;  ///< byte offset
   };
-  /// A value may lie where an argument was, which nothing reads any more.
+  /// A value may reuse the memory of an argument that is no longer read.
   const std::vector<Row>& rows() const { return rows_; }
 
   bool keeps_argument(std::size_t argument) const;
   bool keeps_value(std::size_t v) const;
-  /// The instruction whose kept value stands for that of v; v: it has its own.
+  /// The instruction whose kept value replaces v's; v itself if there is none.
   std::size_t stands_for(std::size_t v) const { return same_[v]; }
-  /// False: nothing that is left makes use of it.
+  /// False: no remaining instruction uses it.
   bool is_needed(std::size_t v) const { return needed_[v]; }
 
  private:
@@ -48,7 +48,7 @@ class KeptRows {
   const LoopShape& shape_;
   std::vector<std::size_t> arguments_;
   std::vector<std::size_t>
-      values_;  // instructions whose values are kept where an inner stage computes them first
+      values_;  // instructions whose values are kept by the inner stage that first computes them
   std::vector<Row> rows_;
   std::vector<std::size_t> same_;
   std::vector<bool> needed_;

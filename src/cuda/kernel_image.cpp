@@ -1,7 +1,7 @@
-// The compiled kernels, as bytes of this plug-in.
+// The compiled kernels, embedded in this plug-in.
 #include "cuda/driver.h"
 
-// The name of the file comes from CMake.
+// The file name comes from CMake.
 asm(".section .rodata\n"
     ".balign 64\n"
     "shardarray_cuda_kernels:\n"

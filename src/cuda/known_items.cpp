@@ -16,9 +16,9 @@ namespace {
 
 using device::Address;
 
-constexpr std::uint32_t most_sources = 16;  // of a move: all are read before the first two are combined
+constexpr std::uint32_t most_sources = 16;  // of a move: all are loaded before the first two are combined
 
-/// Of a launch's items those from `first` on.
+/// A range of a launch's items.
 struct Chosen {
   std::uint32_t first, count;
   template <class Item> std::vector<Item> of(const std::vector<Item>& all) const {
@@ -26,7 +26,7 @@ struct Chosen {
   }
 };
 
-/// all[i]: where an operand of item i begins.
+/// all[i]: the address of an operand of item i.
 using Places = std::vector<Address>;
 
 class KnownText {
@@ -49,7 +49,7 @@ class KnownText {
                        : fmt::format("constexpr std::int64_t all[] = {{{}}};\n    return all[k];",
                                      fmt::join(values, ", ")));
   }
-  /// What index operands are at point 0, by operand.
+  /// The values of index operands at point 0, by operand.
   void starts(const std::vector<Places>& operands) {
     text_ +=
         "  SHARDARRAY_DEVICE static std::int64_t start([[maybe_unused]] std::uint32_t item, std::uint32_t "
@@ -71,7 +71,7 @@ class KnownText {
       text_ += fmt::format("      case {}: return {};\n", o, place(operands[o]));
     text_ += "      default: return nullptr;\n    }\n  }\n";
   }
-  /// Empty: not all of it can be known.
+  /// Empty: something is not known.
   std::string take() { return is_known_ ? text_ + "};\n" : ""; }
 
  private:
@@ -81,12 +81,12 @@ class KnownText {
     if (in_arenas == std::ssize(all))
       return fmt::format("arenas + {}",
                          by_item(all, [&](const Address& a) { return a.base * arenas_.bytes + a.offset; }));
-    if (in_arenas > 0) is_known_ = false;  // some here, some there: a table says where
+    if (in_arenas > 0) is_known_ = false;  // mixed: a table is needed
     return fmt::format("address_of(bases, {{static_cast<std::uint32_t>({}), {}}})",
                        by_item(all, [](const Address& a) { return std::uint64_t{a.base}; }),
                        by_item(all, [](const Address& a) { return a.offset; }));
   }
-  /// An expression of `item`.
+  /// An expression in `item`.
   template <class Number> std::string by_item(const Places& all, const Number& number) {
     constexpr std::size_t most_listed = 64;
     const std::uint64_t first = number(all[0]), step = all.size() > 1 ? number(all[1]) - first : 0;

@@ -21,40 +21,40 @@ namespace shardarray::cuda {
 
 struct KernelLaunch {
   const char* kernel = "";  ///< its name in the fatbin
-  /// One that does the same from the same table in blocks of any size: mostly the same. `points`: threads that have something to do in
-  /// it, of the largest item.
+  /// A kernel that does the same from the same table with blocks of any size: mostly the same one. `points`: the threads that have work in
+  /// it, for the largest item.
   const char* any_block_kernel = "";
   std::int64_t points = 0;
-  std::uint32_t blocks = 1, items = 1, threads = 1;  ///< the grid {blocks, items}; threads of a block
-  std::vector<std::byte> table;                      ///< 16-byte aligned where the kernel reads it
-  /// Memory that the kernel uses. A step may be several launches: all that follow each other in a run get the same memory, and
-  /// find there what those before wrote. 64-byte aligned.
+  std::uint32_t blocks = 1, items = 1, threads = 1;  ///< the grid {blocks, items}; threads per block
+  std::vector<std::byte> table;                      ///< 16-byte aligned in device memory
+  /// Scratch memory of the kernel. A step may be several launches: consecutive launches get the same memory, and find what earlier ones
+  /// wrote. 64-byte aligned.
   std::size_t scratch_bytes = 0;
   std::string label;                 ///< of the step, for messages
   Where where;                       ///< of the step
-  std::vector<std::uint32_t> bases;  ///< which addresses of a run it may use, ascending
-  /// Of a loop: what print_kernel() makes a kernel of that reads the same table. Else null.
+  std::vector<std::uint32_t> bases;  ///< the base addresses that it may use, ascending
+  /// For a loop: the kernel IR from which print_kernel() makes a kernel that reads the same table. Else null.
   std::shared_ptr<const Kernel> loop;
   LoopShape shape;
-  std::uint32_t printed_blocks = 1, printed_threads = 1;  ///< that kernel's, as `blocks` and `threads`
-  /// Of large products: what cuBLASLt can do in the kernel's place. All of them, or none.
+  std::uint32_t printed_blocks = 1, printed_threads = 1;  ///< `blocks` and `threads` of the printed kernel
+  /// For large products: cuBLASLt calls that replace the kernel; for all of its products, or empty.
   std::vector<ProductCall> products;
-  /// What it can do in the place of this launch and the next one, call by call. Or none.
+  /// Calls that replace this launch and the next one, one by one. Or empty.
   std::vector<ProductCall> products_and_next;
-  PairSort sort;  ///< in place of a kernel, where it has pairs
-  /// In place of a kernel: a program whose launches come here, run by run. Else null; it is the program's.
+  PairSort sort;  ///< replaces the kernel, if it has pairs
+  /// Replaces the kernel: a program whose launches are run here, once per run. Else null; owned by the program.
   const ProgramCall* call = nullptr;
   std::uint64_t alignment = 0;  ///< of the bases of the called program
 };
 
-/// Bytes: what backends give to programs is that much aligned at least.
+/// Bytes: the minimum alignment of buffers that backends give to programs.
 inline constexpr std::uint64_t buffer_alignment = 64;
-/// Appends the launches of one step; of a called program one that says so. Throws CompileError for what no kernel does.
+/// Appends the launches of one step; for a called program, one that refers to it. Throws CompileError if no kernel does the step.
 void add_step_launches(const Step& step, std::uint64_t alignment, std::vector<KernelLaunch>& to);
 /// The launches of a program, in order; `alignment`: bytes that all its bases are multiples of.
 std::vector<KernelLaunch> launches_of(const Program& program, std::uint64_t alignment = buffer_alignment);
 
-/// What programs for CUDA devices are compiled for.
+/// The compiler's target for CUDA devices.
 const Target& cuda_target();
 
 }  // namespace shardarray::cuda

@@ -14,7 +14,7 @@ LaunchGraph::LaunchGraph(Turns turns, const Ask& ask)
   }
 }
 
-// What still runs is freed when it ends. At the end of the process CUDA refuses, and has nothing left to free.
+// A graph that still runs is freed when it ends. At process exit CUDA refuses, with nothing left to free.
 LaunchGraph::~LaunchGraph() {
   gpu_.driver_.graph_exec_destroy(exec_);
   gpu_.driver_.graph_destroy(graph_);
@@ -39,7 +39,7 @@ void LaunchGraph::set_all(Turns turns, const Ask& ask) {
     gpu_.driver_.graph_destroy(fresh);
     return;
   }
-  // A library chose other kernels for other addresses.
+  // A library chose other kernels for the new addresses.
   gpu_.driver_.last_error();
   GraphExec exec = nullptr;
   try {

@@ -13,7 +13,7 @@
 namespace shardarray::cuda {
 
 std::uint32_t blocks_for(std::int64_t points, std::uint32_t threads, std::size_t items) {
-  const std::int64_t all = (std::int64_t{1} << 20) / threads;  // some for each multiprocessor of a large GPU
+  const std::int64_t all = (std::int64_t{1} << 20) / threads;  // several per multiprocessor of a large GPU
   const std::int64_t most = std::max<std::int64_t>(ceil_div(all, static_cast<std::int64_t>(items)), 1);
   return static_cast<std::uint32_t>(
       std::clamp<std::int64_t>(ceil_div(points, std::int64_t{threads}), 1, most));
@@ -21,7 +21,7 @@ std::uint32_t blocks_for(std::int64_t points, std::uint32_t threads, std::size_t
 
 KernelLaunch make_launch(const Step& step, const char* kernel, std::size_t items, std::int64_t points,
                          LaunchTable table) {
-  constexpr std::size_t most_items = 65535;  // of a grid
+  constexpr std::size_t most_items = 65535;  // of a grid's y dimension
   if (items > most_items) {
     throw CompileError(
         fmt::format("cuda: the step `{}` has {} items. A launch serves up to {}. Use fewer devices.",
@@ -43,7 +43,7 @@ std::uint64_t call_alignment(const ProgramCall& call, std::uint64_t alignment) {
   std::uint64_t all = alignment;
   for (const ProgramCall::Binding& b : call.items[0].bases)
     all |= b.first.offset | b.even.offset | b.odd.offset | static_cast<std::uint64_t>(b.stride);
-  return all & -all;  // its lowest bit
+  return all & -all;  // the lowest set bit
 }
 
 static void add_call(const Step& step, const ProgramCall& call, std::uint64_t alignment,
@@ -55,7 +55,7 @@ static void add_call(const Step& step, const ProgramCall& call, std::uint64_t al
   l.alignment = call_alignment(call, alignment);
 }
 
-// Ascending, each once.
+// Ascending, without duplicates.
 static std::vector<std::uint32_t> bases_of(const Step& step) {
   std::vector<std::uint32_t> bases;
   std::visit(
@@ -110,8 +110,8 @@ const Target& cuda_target() {
       .gathers_loops = true,
       .half_products = true,
       .alignment = 64,
-      // As the rates of an H200 are to each other (machine("h200x8")). Sums stay apart: a step of several has no kernel that knows its
-      // addresses, and NCCL's all-reduce takes one.
+      // Relative rates of an H200 (machine("h200x8")). Sums are not joined: a step with several has no kernel with compile-time addresses,
+      // and NCCL's all-reduce takes one.
       .links = {.start = 64,
                 .halo_start = 64,
                 .operation = 4.0 / 500,

@@ -11,7 +11,7 @@
 namespace shardarray::cuda {
 namespace {
 
-/// Where toolkits stand. A program that runs with other rights than its user's heeds no variable.
+/// Where toolkits are installed. A setuid program ignores the variables.
 std::vector<std::string> toolkit_folders() {
   std::vector<std::string> folders;
   for (const char* const variable : {"CUDA_HOME", "CUDA_PATH"})
@@ -21,7 +21,7 @@ std::vector<std::string> toolkit_folders() {
   return folders;
 }
 
-/// Calls of one library by their names.
+/// Looks up a library's calls by name.
 class LibraryCalls {
  public:
   LibraryCalls(void* library, const char* product) : library_(library), product_(product) {}
@@ -60,7 +60,7 @@ CublasLt open_cublas_lt() {
   calls.find(c.version, "cublasLtGetVersion");
   calls.find(c.create, "cublasLtCreate");
   calls.find(c.status_name, "cublasLtGetStatusName");
-  // The header's own functions of these names without `_internal` are inline, and call them.
+  // The functions of the same names without `_internal` are inline in the header, and call these.
   calls.find(c.product_init, "cublasLtMatmulDescInit_internal");
   calls.find(c.product_set, "cublasLtMatmulDescSetAttribute");
   calls.find(c.layout_init, "cublasLtMatrixLayoutInit_internal");
@@ -109,7 +109,7 @@ void check_version(const Nccl& library) {
 }
 
 void* open_cuda_library(const std::string& name, const char* purpose, const char* remedy) {
-  // Never closed: what it made may be in use after everything else.
+  // Never closed: its objects may be in use until the very end.
   constexpr int how = RTLD_NOW | RTLD_LOCAL;
   if (void* const library = dlopen(name.c_str(), how)) return library;
   const std::string why = dlerror();

@@ -1,4 +1,4 @@
-// Library calls: scatters, updates and convolutions; sorts and scans stand in sort_launches.cpp and scan_launches.cpp.
+// Library calls: scatters, updates and convolutions; sorts and scans are in sort_launches.cpp and scan_launches.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ void refuse_dtype(const char* what, DType t, const char* takes) {
 
 namespace {
 
-// A guess, to be measured: a thread that goes through so many updates takes as long as sorting them does.
+// A guess, to be measured: going through so many updates in one thread takes as long as sorting them.
 constexpr std::int64_t many_updates = 256;
 
 device::ScatterItem scatter_item(const LibraryCall::Item& item) {
@@ -40,7 +40,7 @@ device::ScatterItem scatter_item(const LibraryCall::Item& item) {
   return s;
 }
 
-/// Sorts the updates by their rows, then all of a row's are combined by a thread a column.
+/// Sorts the updates by row; then one thread per element combines those of its row.
 class SegmentLaunches {
  public:
   SegmentLaunches(const Step& step, const LibraryCall& x, const device::ScatterTable& t,
@@ -139,7 +139,7 @@ void add_scatter(const Step& step, const LibraryCall& x, std::uint64_t, std::vec
              to);
 }
 
-/// The dimensions of x and the part behind the batch.
+/// The dimensions of x and of the part after the batch.
 std::vector<device::UpdateDim> update_dims(const LibraryCall& x, const LibraryCall::Item& item) {
   std::vector<device::UpdateDim> dims;
   std::size_t start = 2;
@@ -158,7 +158,7 @@ std::vector<device::UpdateDim> update_dims(const LibraryCall& x, const LibraryCa
   return dims;
 }
 
-/// What is not written stays as it is in x.
+/// Copies x, for the elements that are not written.
 Exchange copy_of_x(const LibraryCall& x) {
   Exchange e;
   e.dtype = x.in_types[0];
@@ -202,7 +202,7 @@ void add_update(const Step& step, const LibraryCall& x, std::uint64_t alignment,
   add_launch(step, kernel, t, items, most, std::move(table), to);
 }
 
-/// The kernel of a dtype: integers by their width, since they wrap.
+/// The kernel for a dtype: integers by width, since they wrap.
 const char* conv_kernel(DType t) {
   if (t == float32) return "shardarray_conv_f32";
   if (t == float64) return "shardarray_conv_f64";

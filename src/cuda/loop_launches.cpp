@@ -1,4 +1,4 @@
-// Loops: kernel IR as tables of the interpreting kernels.
+// Loops: kernel IR as tables for the interpreting kernels.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,9 +15,9 @@
 namespace shardarray::cuda {
 namespace {
 
-constexpr int most_slots = 512;  // of the largest of the interpreting kernels
+constexpr int most_slots = 512;  // of the largest interpreting kernel
 
-/// Writes the table of a Loop step.
+/// Builds the table of a Loop step.
 class LoopTableWriter {
  public:
   LoopTableWriter(const Step& step, const Loop& loop)

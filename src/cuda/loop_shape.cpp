@@ -17,16 +17,16 @@ namespace shardarray::cuda {
 namespace {
 
 constexpr std::uint32_t access_bytes = 16;
-constexpr std::uint32_t longest_run = 256;  // operations in the text of a run
+constexpr std::uint32_t longest_run = 256;  // operations in a run's text
 constexpr std::uint32_t longest_shared =
-    512;  // where it saves a quarter of what its points would compute alone
-constexpr std::uint32_t longest_column = 64;     // of a column: a thread of 1024 has 64 registers
+    512;  // if sharing within the run saves a quarter of its points' separate work
+constexpr std::uint32_t longest_column = 64;     // for columns: with 1024 threads each has 64 registers
 constexpr std::int64_t few_columns = 16;         // half a warp
-constexpr std::int64_t longest_kept = 48 << 10;  // elements: more are never kept
-constexpr std::int64_t few_rows = 2048;          // fewer warps than a large GPU has work for
+constexpr std::int64_t longest_kept = 48 << 10;  // elements: longer rows are never kept
+constexpr std::int64_t few_rows = 2048;          // as warps too few to fill a large GPU
 constexpr std::uint32_t most_row_warps = 8;
-constexpr std::int64_t few_in_tile = 16;          // points along an axis for which tiles are too large
-constexpr std::uint32_t shared_bytes = 48 << 10;  // of a block
+constexpr std::int64_t few_in_tile = 16;          // points along an axis that are too few for tiles
+constexpr std::uint32_t shared_bytes = 48 << 10;  // per block
 
 /// Of a run of points.
 std::uint32_t cost(const Kernel& k, const HalfCasts& halves, const RunValues& values, std::uint32_t run) {
@@ -46,7 +46,7 @@ bool is_loaded(const Kernel& k, std::size_t argument) {
     return in.code == Code::load && in.imm == argument;
   });
 }
-/// Neighbours in memory are neighbours along this axis, and apart along the last one.
+/// Contiguous along this axis, and strided along the last one.
 bool lies_along(const LoopShape& shape, std::size_t operand, std::uint32_t axis) {
   return shape.move(operand, axis) == LoopShape::Move::one &&
          shape.move(operand, shape.outer_axes - 1) == LoopShape::Move::any;
@@ -62,7 +62,7 @@ bool moves_in_runs(const LoopShape& shape, std::size_t operand) {
   using Move = LoopShape::Move;
   const std::uint32_t last = shape.outer_axes - 1;
   for (std::uint32_t x = 0; x < last; x++)
-    if (shape.move(operand, x) == Move::one) return false;  // runs that begin anywhere, as of windows
+    if (shape.move(operand, x) == Move::one) return false;  // runs that begin anywhere, as in windows
   return shape.move(operand, last) == Move::one;
 }
 
@@ -111,13 +111,13 @@ std::uint32_t tile_bytes(const Kernel& k, const LoopShape& shape, std::size_t ar
 }
 PrintedBounds printed_bounds(const Kernel& k, const LoopShape& shape) {
   constexpr std::uint32_t most = device::printed_threads, lanes = device::warp_lanes;
-  constexpr std::uint32_t busy = 768;  // threads of a multiprocessor, with 80 registers each
+  constexpr std::uint32_t busy = 768;  // threads per multiprocessor, with 80 registers each
   if (shape.columns) return {device::column_threads, 1};
   const std::uint32_t bytes = KeptRows(k, HalfCasts(k), shape).bytes();
   std::uint32_t threads = most;
   if (shape.row_warps > 1) threads = shape.row_warps * lanes;
   else if (bytes > 0) threads = std::min(std::bit_floor(shared_bytes / bytes) * lanes, most);
-  // Where nothing is said, ptxas keeps values of small kernels in local memory, for more threads.
+  // Without a bound on blocks, ptxas spills small kernels to allow more threads.
   return {threads, bytes > 0 ? busy / threads : most * 2 / threads};
 }
 
@@ -158,7 +158,7 @@ std::vector<std::int64_t> LoopAxes::steps(std::size_t item, std::size_t dim) con
   return s;
 }
 
-/// Where a dimension has one point, or none, how operands move along it does not matter.
+/// If a dimension has at most one point, its strides do not matter.
 bool LoopAxes::may_join(std::size_t item, std::int64_t extent, const std::vector<std::int64_t>& steps) const {
   const Item& it = items_[item];
   return extent <= 1 || it.extents.back() <= 1 || goes_on(it.strides.back(), steps, extent);
@@ -226,7 +226,7 @@ LoopShape LoopAxes::shape() const {
 }
 
 std::uint32_t LoopAxes::index_unit(const LoopShape& shape) const {
-  std::uint32_t bits = most_in_run;  // the lowest one counts
+  std::uint32_t bits = most_in_run;  // only the lowest set bit counts
   for (std::size_t o = operands_.arguments; outer_ > 0 && o < operands_.count(); o++) {
     if (shape.move(o, outer() - 1) == LoopShape::Move::none) continue;
     const std::size_t dim = operands_.indices[o - operands_.arguments];
@@ -262,7 +262,7 @@ bool LoopAxes::is_long(std::size_t axis) const {
   });
 }
 
-/// The axis along which most bytes of a point lie, where all results lie along the last one. The smaller tiles are for many operands.
+/// The axis along which most bytes per point are contiguous, if all results are so along the last one. Many operands get smaller tiles.
 void LoopAxes::choose_tiles(LoopShape& shape) const {
   const Kernel& k = *loop_.kernel;
   if (has_inner_stage(k) || outer_ < 2 || !is_long(outer_ - 1)) return;
@@ -324,7 +324,7 @@ bool LoopAxes::in_columns(const LoopShape& shape) const {
       const Instr& in = k.code[static_cast<std::size_t>(v)];
       if (!s.inner || (in.code != Code::load && in.code != Code::store)) continue;
       const Move across = shape.move(in.imm, outer() - 1), along = shape.move(in.imm, count() - 1);
-      if (across == Move::none || along == Move::none) continue;  // the same in either direction
+      if (across == Move::none || along == Move::none) continue;  // the same either way
       columns += across == Move::one;
       rows += along == Move::one;
     }

@@ -1,4 +1,4 @@
-// What a Loop's table says of places, and what all its items have in common.
+// What a Loop's table says about addresses, and what all its items have in common.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -7,68 +7,67 @@
 
 namespace shardarray::cuda {
 
-/// What a kernel reads and writes in a launch: its arguments, then the dimensions whose index it asks for.
+/// What a kernel reads and writes in a launch: its arguments, then the dimensions whose index it uses.
 struct LoopOperands {
   explicit LoopOperands(const Kernel& k);
   std::size_t count() const { return arguments + indices.size(); }
-  /// count(): not there.
+  /// count(): not present.
   std::size_t number_of_index(std::size_t dim) const;
   std::size_t arguments;
   std::vector<std::size_t> indices;
 };
 
-/// Axes along which the operands of every item move: what printed kernels are made for, and nothing else of the items.
+/// How the operands of all items move along the axes: printed kernels are specialized for this and for nothing else of the items.
 struct LoopShape {
-  /// How an operand moves along an axis in all items: not at all; by one element (an index: by 1); as the table says.
+  /// How an operand moves along an axis in all items: not at all; by one element (an index: by 1); by the table's stride.
   enum class Move : std::uint8_t { none, one, any };
   std::uint32_t outer_axes = 0, axes = 0;
-  bool small = true;  ///< every item has at most `most_small` outer, and so many inner points
+  bool small = true;  ///< every item has at most `most_small` outer and at most `most_small` inner points
   static constexpr std::int64_t most_small =
-      (std::int64_t{1} << 31) - (1 << 25);  ///< and a step of a grid is an int32
+      (std::int64_t{1} << 31) - (1 << 25);  ///< so that adding a grid step stays within int32
   std::vector<Move> moves;                  ///< by operand, then by axis
-  /// Neighbouring outer points lie beside each other, neighbouring inner ones do not, as in sums of columns. The printed kernel has
-  /// blocks of device::column_threads threads, no others; without it, of any number of warps.
+  /// Adjacent outer points are adjacent in memory and adjacent inner ones are not, as in sums of columns. The printed kernel then has
+  /// blocks of exactly device::column_threads threads; otherwise of any number of warps.
   bool columns = false;
-  /// A power of two, 16 at most: the indices along the last outer axis begin at multiples of it, in every item.
+  /// A power of two, at most 16: in every item, indices along the last outer axis begin at multiples of it.
   std::uint32_t index_unit = 16;
-  /// Whether threads may take several neighbours at once (run_length()).
+  /// Whether a thread may take several adjacent points at once (run_length()).
   bool runs = true;
-  /// Warps that work on an outer point together, a block of the order of its sums each; more than one: where rows are long. They are
-  /// all that the printed kernel's blocks have.
+  /// Warps that share an outer point, each taking one block of its sums' order at a time; more than one if rows are long. The printed
+  /// kernel's blocks have exactly these warps.
   std::uint32_t row_warps = 1;
-  /// Elements of the longest row, in whole warps, where rows are kept (kept_rows.h); else 0.
+  /// Elements of the longest row, rounded up to whole warps, if rows are kept (kept_rows.h); else 0.
   std::uint32_t kept_points = 0;
-  /// Where blocks read transposed operands in tiles (transposed()): the axis along which these lie in memory, and how many points a
-  /// tile has along it and along the last axis. The printed kernel has blocks of device::printed_threads threads, no others. Else 0.
+  /// If blocks read transposed operands in tiles (transposed()): the axis along which these are contiguous, and a tile's points along it
+  /// and along the last axis. The printed kernel then has blocks of exactly device::printed_threads threads. Else 0.
   std::uint32_t tile_axis = 0, tile_side = 0;
 
   Move move(std::size_t operand, std::uint32_t axis) const { return moves[operand * axes + axis]; }
   friend bool operator==(const LoopShape&, const LoopShape&) = default;
 };
 
-/// Whether 32 lanes work on an outer point.
+/// Whether 32 lanes share an outer point.
 bool has_inner_stage(const Kernel& k);
-/// How many neighbours along the last axis a thread takes at once where an item's places allow it: so many that the widest
-/// elements are one access of 16 bytes, or fewer where the text would become long. 1: kernels with inner stages, others that do
-/// not walk through memory in this direction.
+/// How many adjacent points along the last axis a thread takes at once if alignment allows it: as many as make the widest elements one
+/// 16-byte access, or fewer if the text would get long. 1 for kernels with inner stages, and for those not contiguous along this axis.
 std::uint32_t run_length(const Kernel& k, const LoopShape& shape);
-/// Whether the operand's elements of a run are one access, if places and strides are multiples of its size.
+/// Whether the operand's elements of a run are one access, given aligned addresses and strides.
 bool moves_in_runs(const LoopShape& shape, std::size_t operand);
 
-/// The arguments of which the printed kernel's blocks read tiles into shared memory: neighbours in memory are neighbours along the
-/// tiles' axis, and apart along the last one. As many as that memory holds.
+/// The arguments that the printed kernel's blocks read in tiles through shared memory: contiguous along the tiles' axis and strided along
+/// the last one. As many as that memory holds.
 std::vector<std::size_t> transposed(const Kernel& k, const LoopShape& shape);
 /// Bytes of an argument's tile.
 std::uint32_t tile_bytes(const Kernel& k, const LoopShape& shape, std::size_t argument);
-/// Operations that the instruction becomes, roughly.
+/// Roughly how many operations the instruction takes.
 std::uint32_t operation_cost(const Instr& in);
-/// The printed kernel's launch: threads of a block, at most, and how many blocks a multiprocessor must have room for.
+/// Launch bounds of the printed kernel: most threads per block, and least blocks per multiprocessor.
 struct PrintedBounds {
   std::uint32_t threads, blocks;
 };
 PrintedBounds printed_bounds(const Kernel& k, const LoopShape& shape);
 
-/// The axes of a loop: neighbouring dimensions that all operands of all items walk through in one sequence are one axis.
+/// The axes of a loop: adjacent dimensions that all operands of all items traverse contiguously are merged into one axis.
 class LoopAxes {
  public:
   LoopAxes(const Loop& loop, const LoopOperands& operands);
@@ -76,10 +75,10 @@ class LoopAxes {
   std::uint32_t count() const { return static_cast<std::uint32_t>(count_); }
   /// Of an item, by axis.
   const std::vector<std::int64_t>& extents(std::size_t item) const { return items_[item].extents; }
-  /// Of an item in bytes (of an index: its steps), by operand, then by axis.
+  /// Of an item in bytes (an index: its steps), by operand, then by axis.
   std::vector<std::int64_t> strides(std::size_t item) const;
   LoopShape shape() const;
-  /// Of the item that has most.
+  /// Of the item with most.
   std::int64_t tiles(const LoopShape& shape) const;
 
  private:
@@ -102,7 +101,7 @@ class LoopAxes {
   const Loop& loop_;
   const LoopOperands& operands_;
   std::size_t outer_ = 0, first_ = 0,
-              count_ = 0;  // outer axes; the first axis of this group of dimensions; all
+              count_ = 0;  // outer axes; the first axis of the current group of dimensions; all axes
   std::vector<Item> items_;
 };
 

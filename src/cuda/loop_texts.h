@@ -1,4 +1,4 @@
-// The printed kernels of several loops as one text.
+// The printed kernels of several loops in one text.
 #pragma once
 #include <deque>
 #include <string>
@@ -10,14 +10,14 @@ namespace shardarray::cuda {
 
 class LoopTexts {
  public:
-  /// The name of the kernel for this loop, which is printed where none was for its equal.
+  /// The name of the loop's kernel, which is printed unless an equal one was.
   const std::string& add(const Kernel& k, const LoopShape& shape);
-  /// Of all that were added; without printed_prelude().
+  /// All added kernels, without printed_prelude().
   const std::string& text() const { return text_; }
 
  private:
   struct Printed {
-    const Kernel* kernel;  // the caller's
+    const Kernel* kernel;  // owned by the caller
     LoopShape shape;
     std::string name;
   };

@@ -1,4 +1,4 @@
-// NCCL's own header against the table of its calls (libraries.h): no code, only what must hold where the header is there.
+// Checks the call table (libraries.h) against NCCL's own header, if that is present; contains no code.
 #if __has_include(<nccl.h>)
 #include <nccl.h>
 

@@ -36,7 +36,7 @@ double points_of(const LibraryCall& x, const LibraryCall::Item& item) {
   return points * launches;
 }
 
-/// CUB does it.
+/// Sorts that CUB does.
 bool is_sort_of_pairs(const Step& step) {
   const auto* const call = std::get_if<LibraryCall>(&step.body);
   if (call == nullptr || (call->name != "sort" && call->name != "scatter")) return false;
@@ -46,7 +46,7 @@ bool is_sort_of_pairs(const Step& step) {
   });
 }
 
-/// Of lines of several blocks, which are made side by side in tiles.
+/// Scans of lines with several blocks, which are computed in parallel in tiles.
 bool is_long_scan(const Step& step) {
   const auto* const call = std::get_if<LibraryCall>(&step.body);
   if (call == nullptr || call->name != "scan") return false;
@@ -55,7 +55,7 @@ bool is_long_scan(const Step& step) {
   });
 }
 
-/// Of a library, or of blocks of another size.
+/// Products by a library, or by kernels with another block size.
 bool is_large_product(const Step& step) {
   const auto* const gemm = std::get_if<Gemm>(&step.body);
   if (gemm == nullptr) return false;
@@ -63,7 +63,7 @@ bool is_large_product(const Step& step) {
   return !split.calls.empty() || in_tiles(*gemm, split.own);
 }
 
-/// What one kernel cannot do, or does not as a text of reasonable length.
+/// Whether one kernel can do it, as a text of reasonable length.
 bool can_be_printed(const Program& program, int depth, std::size_t& steps) {
   const OneKernelLimits& most = one_kernel_limits();
   if (depth > most.depth || program.base_count > most.bases) return false;
@@ -101,7 +101,7 @@ ProgramWork work_of(const Program& program) {
                        k = static_cast<double>(item.k), a_point = one_kernel_limits().multiply_adds_a_point;
           w.multiply_adds += elements * k;
           if (body.fixed_order) w.chain = std::max(w.chain, k);
-          w.points += elements * std::max(0.0, 1 - k / a_point);  // each is written, however few are added up
+          w.points += elements * std::max(0.0, 1 - k / a_point);  // each is written, however short its sum
         }
         if constexpr (std::is_same_v<Body, Exchange>) w.points += points_of(item, itemsize(body.dtype));
         if constexpr (std::is_same_v<Body, LibraryCall>) {
@@ -121,7 +121,7 @@ ProgramWork work_of(const Program& program) {
 std::uint32_t one_kernel_blocks(const Program& program, std::uint32_t cluster) {
   const OneKernelLimits& most = one_kernel_limits();
   const ProgramWork w = work_of(program);
-  if (w.steps < 2 || w.steps > most.steps) return 0;  // one step is a kernel as it is
+  if (w.steps < 2 || w.steps > most.steps) return 0;  // a single step already is one kernel
   const double blocks =
       (w.points + w.multiply_adds / most.multiply_adds_a_point) / (most.points_a_step * w.steps);
   if (blocks > cluster) return 0;

@@ -1,4 +1,4 @@
-// The lines of a step as pairs: where they stand, and the sorts of all of them.
+// The lines of a step as pairs: their scratch memory, and the launches that sort them.
 #include <algorithm>
 #include <bit>
 #include <limits>
@@ -17,7 +17,7 @@ std::uint32_t bits_of(std::int64_t most) {
 }  // namespace
 
 bool sorts_as_pairs(std::int64_t length, std::int64_t elements) {
-  constexpr std::int64_t least = 2048;  // a guess, to be measured: below, merges are few launches
+  constexpr std::int64_t least = 2048;  // a guess, to be measured: shorter lines take few merge launches
   return length >= least && std::max(length, elements) <= std::numeric_limits<std::uint32_t>::max();
 }
 
@@ -52,7 +52,7 @@ void PairLines::add_sort(std::vector<KernelLaunch>& to) {
   if (key_bits < 64) sort.bits += line_bits;
   add(sort, to);
   if (key_bits < 64 || lines_ == 1) return;
-  // Sorted by their lines, those of a line keep their order. The keys' first memory has room for the numbers of lines, twice.
+  // Sorted by line number, the elements of each line keep their order. The unsorted keys' memory holds the line numbers twice.
   LaunchTable table;
   std::vector<device::SortItem> items;
   for (std::size_t k = 0; k < items_.size(); k++) {
@@ -60,7 +60,7 @@ void PairLines::add_sort(std::vector<KernelLaunch>& to) {
     s.length = items_[k].length;
     s.first = first_[k];
     s.first_line = first_line_[k];
-    if (s.length > 0) items.push_back(s);  // the others have no elements
+    if (s.length > 0) items.push_back(s);  // others have no elements
   }
   table.reserve<device::PairLinesTable>();
   table.put(0, device::PairLinesTable{table.add(items), count_, sorted_.values, unsorted_.keys});

@@ -1,4 +1,4 @@
-// What the core library finds in this plug-in.
+// The entry point that the core library looks up.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 constexpr int oldest_architecture = 8;  // Ampere
 constexpr int most_logical_devices = 1024;
 
-/// The GPUs that CUDA shows. Throws DeviceError where there are none, or none that this library can use.
+/// How many GPUs CUDA shows. Throws DeviceError if there are none, or none that this library can use.
 int usable_gpus() {
   const Driver& d = driver();
   int version = 0, needed = 0, count = 0;
@@ -69,14 +69,14 @@ MemoryLimit memory_limit() {
   return bytes == 0 ? MemoryLimit{} : MemoryLimit{static_cast<std::size_t>(bytes), variable};
 }
 
-/// Of a GPU's memory, what placements may count on. CUDA takes some for its context, the kernels' code and local memory, graphs, and
-/// the buffers of cuBLASLt and NCCL, most of it when arrays are there already.
+/// The part of a GPU's memory that placements may count on. CUDA needs some for its context, kernels' code and local memory, graphs, and
+/// the buffers of cuBLASLt and NCCL, most of it allocated when arrays already exist.
 std::uint64_t memory_for_arrays(std::uint64_t all) {
   constexpr std::uint64_t most_reserved = std::uint64_t{3} << 29;  // 1.5 GiB
   return all - std::min(all / 50, most_reserved);
 }
 
-/// 0: there is none.
+/// 0: no NCCL.
 int nccl_version() {
   try {
     int version = 0;
@@ -84,7 +84,7 @@ int nccl_version() {
   } catch (const CompileError&) { return 0; }
 }
 
-/// In a process.
+/// What this process sees.
 SeenGpus seen(MemoryLimit limit, bool has_others) {
   SeenGpus s;
   s.logical_devices = static_cast<int>(number("SHARDARRAY_CUDA_LOGICAL_DEVICES", 1, 1, most_logical_devices));
@@ -100,7 +100,7 @@ SeenGpus seen(MemoryLimit limit, bool has_others) {
   }
   return s;
 }
-/// Of all processes; of one that can use none with the reason.
+/// What all processes see; for one that can use no GPU, the reason.
 std::vector<SeenGpus> seen_by_all(Processes* others) {
   if (others == nullptr) return {seen(memory_limit(), false)};
   SeenGpus own;

@@ -1,4 +1,4 @@
-// The files that printed texts include, as bytes of this plug-in.
+// The files that printed texts include, embedded in this plug-in.
 #include "cuda/compiler.h"
 
 // The folder comes from CMake. NOLINTBEGIN(bugprone-macro-parentheses): a declared name and a joined literal take none.

@@ -20,15 +20,15 @@
 #include "shardarray/error.h"
 
 // NOLINTNEXTLINE(bugprone-reserved-identifier): the ABI's name
-extern "C" __attribute__((visibility("hidden"))) void* __dso_handle;  // the linker's: of this plug-in
+extern "C" __attribute__((visibility("hidden"))) void* __dso_handle;  // from the linker, of this plug-in
 
 namespace shardarray::cuda {
 namespace {
 
-// The run of a program that asks for printed kernels: compiling them takes as long as thousands of launches.
+// The run that triggers building a program's printed kernels: compiling them costs as much as thousands of launches.
 constexpr int asking_run = 3;
 
-/// What was loaded stays loaded: work that uses it may be under way when its program goes. Never destroyed.
+/// Loaded libraries are never unloaded: work that uses them may be in flight when their program goes. Never destroyed.
 class LoadedTexts {
  public:
   Library get(Gpu& gpu, const std::string& text) {
@@ -47,7 +47,7 @@ class LoadedTexts {
     if (const auto kept = cache_.find(key)) {
       try {
         return gpu.load(*kept);
-      } catch (const DeviceError&) {}  // as good as none
+      } catch (const DeviceError&) {}  // as if it were not cached
     }
     const std::vector<char> cubin = compile_text(compiler, text, architecture);
     const Library library = gpu.load(cubin);
@@ -64,16 +64,16 @@ LoadedTexts& loaded_texts() {
   return texts;
 }
 
-/// Whoever compiles holds it. NVRTC's static objects, some of which are made while it works, go at exit(), the last one first: from
-/// before then nothing is compiled any more. exit() begins with what its own thread ends with, as a rule the main one; where
-/// another thread calls it, what was told it after the first uses closes the gate. Never destroyed.
+/// Held while compiling. NVRTC's static objects, some created during its work, are destroyed by exit(), in reverse order: compilation must
+/// stop before. exit() first runs the thread-exit handlers of its own thread, usually the main one; if another thread calls it, the atexit
+/// handlers registered after the first uses close the gate. Never destroyed.
 class BuildGate {
  public:
   static BuildGate& instance() {
     static BuildGate& gate = *new BuildGate;
     return gate;
   }
-  /// Calls f, one caller at a time, or not at all.
+  /// Calls f, one caller at a time, unless the gate is closed.
   template <class F> void pass(const F& f) {
     const std::lock_guard lock(mutex_);
     if (closed_) return;
@@ -81,7 +81,7 @@ class BuildGate {
     constexpr int few = 8;
     if (exits_++ < few) std::atexit([] { instance().close(); });
   }
-  /// By whoever may be the main thread. Not with a thread_local object: a library that is opened at run time gets little of them.
+  /// Called by any thread, for the main one. Without a thread_local object: a library loaded at run time gets little static TLS.
   void watch_thread() {
     if (gettid() != getpid() || watched_.exchange(true)) return;
     abi::__cxa_thread_atexit([](void*) { instance().close(); }, nullptr, &__dso_handle);
@@ -89,18 +89,18 @@ class BuildGate {
 
  private:
   void close() {
-    const std::lock_guard lock(mutex_);  // nobody is in the middle of it
+    const std::lock_guard lock(mutex_);  // waits for a running compilation
     closed_ = true;
   }
   std::mutex mutex_;
   bool closed_ = false;
-  std::atomic<bool> watched_ = false;  // the main thread
-  int exits_ = 0;                      // how often exit() was told
+  std::atomic<bool> watched_ = false;  // by the main thread
+  int exits_ = 0;                      // atexit handlers registered
 };
 
 }  // namespace
 
-/// The thread that builds; never destroyed.
+/// The background thread that builds; never destroyed.
 class BuildThread {
  public:
   void add(const std::shared_ptr<PrintedKernels>& kernels) {
@@ -142,7 +142,7 @@ void PrintedKernels::begin() {
   }
 }
 
-// Whoever calls it has passed the gate: one caller at a time.
+// The caller holds the gate.
 void PrintedKernels::build_or_say() {
   static auto& said = *new std::set<std::string>;
   try {

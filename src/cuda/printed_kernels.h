@@ -1,4 +1,4 @@
-// Kernels that are printed, compiled and loaded for a program: what runs without them runs until they are ready.
+// Kernels that are printed, compiled and loaded for a program, which runs without them until they are ready.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -14,23 +14,22 @@ class PrintedKernels : public std::enable_shared_from_this<PrintedKernels> {
   PrintedKernels(const PrintedKernels&) = delete;
   PrintedKernels& operator=(const PrintedKernels&) = delete;
 
-  /// Builds them now where SHARDARRAY_CODEGEN says `always`; else there must be enough runs first. What cannot be built stays
-  /// with what runs without, which is said on stderr, once of each kind.
+  /// Builds them now if SHARDARRAY_CODEGEN says `always`, else after enough runs. If that fails, the program goes on without them, which is
+  /// reported on stderr, once per kind.
   void begin();
-  /// That a run has begun: enough of them ask a thread of its own, which builds for one program after the other. A program that is
-  /// gone by then is left out.
+  /// Counts a run; after enough of them a background thread builds, one program after another. Programs that are gone by then are skipped.
   void count_run();
-  /// As if there had been enough but for one.
+  /// As if all but one of the runs needed had been counted.
   void expect_runs();
-  /// They could not be built.
+  /// Whether building failed.
   bool has_failed() const { return failed_.load(std::memory_order_acquire); }
 
  protected:
-  /// `without`: what is done without them, for messages; of its kind.
+  /// `without`: what happens instead, for messages; one text per kind.
   explicit PrintedKernels(const char* without) : without_(without) {}
 
  private:
-  /// Prints, compiles (or finds on the disk) and loads all of them; once, by one thread. Throws CompileError, DeviceError.
+  /// Prints, compiles (or takes from the disk cache) and loads all of them; once, in one thread. Throws CompileError, DeviceError.
   virtual void build() = 0;
   void build_or_say();
 
@@ -40,7 +39,7 @@ class PrintedKernels : public std::enable_shared_from_this<PrintedKernels> {
   friend class BuildThread;
 };
 
-/// The kernels of a text on a GPU, which stay loaded; compiled where they are neither in memory nor on the disk.
+/// A text's kernels on a GPU, which stay loaded; compiled unless they are in memory or on disk.
 Library loaded_text(Gpu& gpu, const std::string& text);
 
 }  // namespace shardarray::cuda

@@ -1,4 +1,4 @@
-// The printed kernels of a program's loops: its interpreting kernels run until these are compiled and loaded.
+// The printed kernels of a program's loops, whose interpreting kernels run until these are compiled and loaded.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -11,10 +11,10 @@ namespace shardarray::cuda {
 
 class PrintedLoops final : public PrintedKernels {
  public:
-  /// Of a program's launches on a GPU; null where none is a loop.
+  /// For a program's launches on a GPU; null if none is a loop.
   static std::shared_ptr<PrintedLoops> of(Gpu& gpu, const std::vector<KernelLaunch>& launches);
 
-  /// By launch, null for what is no loop; null until all of them can be launched.
+  /// By launch, null for other launches than loops; null until all of them can be launched.
   const std::vector<KernelHandle>* kernels() const { return ready_.load(std::memory_order_acquire); }
 
  private:

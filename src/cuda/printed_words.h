@@ -1,4 +1,4 @@
-// How types, constants and reducers are spelled in printed kernels.
+// Spelling of types, constants and reducers in printed kernels.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -7,11 +7,10 @@
 
 namespace shardarray::cuda {
 
-/// The C++ type of an element that kernels compute with.
+/// The C++ type in which kernels compute with elements of type t.
 const char* printed_type(DType t);
-/// A constant.
 std::string printed_bits(DType t, std::uint64_t bits);
-/// What combines two lanes (kernels/printed.cuh).
+/// The struct that combines two lanes (kernels/printed.cuh).
 const char* printed_reducer(Reducer r);
 
 }  // namespace shardarray::cuda

@@ -83,7 +83,7 @@ class KernelText {
           line(1, "const std::int64_t s{}_{} = item.stride({});", o, x, o * shape_.axes + x);
     }
   }
-  /// The first axis of its group takes what the others leave.
+  /// The first axis of its group needs no extent: it takes what the others leave.
   void declare_axes() {
     for (std::uint32_t x = 0; x < shape_.axes; x++)
       if (x != shape_.outer_axes && (x != 0 || !tiled_.empty()))
@@ -109,7 +109,7 @@ class KernelText {
   }
 
   void points() {
-    // Signed: how often a loop runs is found out once, and short ones are unrolled.
+    // Signed: lets the compiler compute trip counts up front and unroll short loops.
     line(1, "using Number = {};", shape_.small ? "std::int32_t" : "std::int64_t");
     line(1, "const auto points = static_cast<Number>(item.outer_points);");
     line(1, "const auto first = static_cast<Number>(first_point(g));");
@@ -123,7 +123,7 @@ class KernelText {
       if (!is_shared(v)) instruction(2, v);
     line(1, "}}");
   }
-  /// Whether all points read one element. No result lies on it: it would have one place for all of them.
+  /// Whether all points read one element. No result aliases it: all points would write to one place.
   bool is_shared(std::size_t v) const {
     const Instr& in = k_.code[v];
     if (in.code != Code::load) return false;
@@ -131,7 +131,7 @@ class KernelText {
       if (move(in.imm, x) != Move::none) return false;
     return true;
   }
-  /// Once, where the item has points.
+  /// Once per item, if it has points.
   void read_shared() {
     bool first = true;
     for (std::size_t v = 0; v < k_.code.size(); v++) {
@@ -209,7 +209,7 @@ class KernelText {
     line(2, "}}");
     line(2, "SHARDARRAY_TRANSPOSED_SYNC();");
   }
-  /// All points of a tile, `run` neighbours at once.
+  /// All points of a tile, `run` adjacent ones at once.
   void tile_points(std::size_t depth, std::uint32_t run) {
     const std::uint32_t last = shape_.outer_axes - 1, along = shape_.tile_axis, side = shape_.tile_side;
     constexpr std::uint32_t lanes = device::transposed_lanes;
@@ -229,7 +229,7 @@ class KernelText {
     line(depth + 1, "}}");
     line(depth, "}}");
   }
-  /// That in an item no run goes over the end of a row, and each access of one begins at a multiple of its size.
+  /// The condition that no run of an item crosses the end of a row, and that its accesses are aligned.
   std::string runs_are_whole() const {
     std::map<std::uint64_t, std::string> multiples;  // by size
     if (shape_.outer_axes > 1) multiples[run_] = fmt::format(", e{}", shape_.outer_axes - 1);
@@ -287,14 +287,14 @@ class KernelText {
     line(3, "stop = item.inner_points - begin > item.block ? begin + item.block : item.inner_points;");
     block(reduced, begin, end, "close_block(team)");
   }
-  /// Each warp takes a block, or none, then all of them add up what came out, in the blocks' order.
+  /// Each warp takes at most one block; then all add up the results, in the blocks' order.
   void rounds(const std::vector<std::size_t>& reduced, std::size_t begin, std::size_t end) {
     line(2, "for (std::int64_t round = 0; round < item.inner_points; round += item.block * team.warps()) {{");
     line(3, "const std::int64_t begin = round + item.block * team.warp(), left = item.inner_points - begin;");
     line(3, "const std::int64_t stop = begin + (left < item.block ? left : item.block);");
     block(reduced, begin, end, "close_round(item, team, round)");
   }
-  /// What is done with the inner points from `begin` to `stop`, and what comes out of all of them.
+  /// The inner points from `begin` to `stop`, then the results over all of them.
   void block(const std::vector<std::size_t>& reduced, std::size_t begin, std::size_t end, const char* close) {
     for (const std::size_t v : reduced) line(3, "r{}.open_block();", v);
     line(3, "SHARDARRAY_TEAM_LANES(team, lane) {{");
@@ -307,7 +307,7 @@ class KernelText {
   }
   void inner_points(const char* first, const char* stop, const char* step, std::size_t begin,
                     std::size_t end) {
-    constexpr std::uint32_t most = 8, operations = 256;  // in straight lines
+    constexpr std::uint32_t most = 8, operations = 256;  // to unroll
     std::uint32_t cost = 1;
     for (std::size_t v = begin; v < end; v++) cost += kept_.is_needed(v) ? operation_cost(k_.code[v]) : 0;
     line(4, "each_inner_point<{}, Number>({}, {}, {}, [&](const Number j) {{",
@@ -321,7 +321,7 @@ class KernelText {
   bool is_tiled(std::size_t argument) const {
     return std::find(tiled_.begin(), tiled_.end(), argument) != tiled_.end();
   }
-  /// What is added to an operand's beginning at the point, or at its k-th neighbour; " + " before each summand.
+  /// The offset of the point, or of its k-th neighbour, from the operand's start; each summand preceded by " + ".
   std::string distance(std::size_t operand, std::size_t unit, std::uint32_t k) const {
     std::string s;
     for (std::uint32_t x = 0; x < (inner_ ? shape_.axes : shape_.outer_axes); x++) {
@@ -351,8 +351,8 @@ class KernelText {
       line(depth, "m{0}[x{1}] = scalar::from_bits<Unsigned<{2}>>(v{0});", v, shape_.outer_axes,
            printed_type(in.type));
   }
-  /// The instruction for the points of a run: once for those that have one value, all of them before the next instruction.
-  /// So what a store overwrites was read for all of them.
+  /// The instruction for the points of a run: once for points that share a value, and for all of them before the next instruction, so that
+  /// a store comes after all its points' loads.
   void run_instruction(std::size_t depth, std::size_t v) {
     if (!halves_.is_needed(v)) return;
     const Instr& in = k_.code[v];
@@ -372,7 +372,7 @@ class KernelText {
       line(depth, "const {} {} = {};", type, value(static_cast<std::int32_t>(v), k), x);
     }
   }
-  /// Roots and quotients of all points, where one question tells whether all of them are ordinary numbers.
+  /// Roots and quotients of all points, with one test whether all operands are ordinary.
   bool together(std::size_t depth, std::size_t v) {
     const Instr& in = k_.code[v];
     if (in.type != float32 || in_run_.group(v) != 1) return false;
@@ -391,12 +391,12 @@ class KernelText {
       line(depth, "const float {} = z{}.of[{}];", value(static_cast<std::int32_t>(v), k), v, k);
     return true;
   }
-  /// The value's name, of the k-th point of a run.
+  /// The value's name at the k-th point of a run.
   std::string value(std::int32_t v, std::uint32_t k) const {
     const std::uint32_t group = in_run_.group(static_cast<std::size_t>(v));
     return printing_run_ && group < run_ ? fmt::format("v{}_{}", v, k - k % group) : fmt::format("v{}", v);
   }
-  /// Of the point, or of its k-th neighbour.
+  /// At the point, or at its k-th neighbour.
   std::string expression(std::size_t v, std::uint32_t k) const {
     if (const std::size_t first = kept_.stands_for(v); first != v)
       return fmt::format("element<{}>(m{}[x{}])", printed_type(k_.code[v].type), first, shape_.outer_axes);
@@ -454,7 +454,7 @@ class KernelText {
   const std::string& name_;
   const bool rows_;          // the kernel has inner stages
   bool inner_ = false;       // the stage being printed is one
-  const std::uint32_t run_;  // points that a thread takes at once
+  const std::uint32_t run_;  // points per thread at once
   const RunValues in_run_;
   bool printing_run_ = false;
   const KeptRows kept_;

@@ -1,11 +1,10 @@
-// Kernel IR as CUDA C++: straight lines of typed values between the reads and writes of kernels/printed.cuh. The text compiles
-// for the host too.
+// Kernel IR as CUDA C++: straight-line code on typed values between the reads and writes of kernels/printed.cuh. The text compiles for the
+// host too.
 //
-// Names in the text: v<instruction> values, in runs v<instruction>_<neighbour>, w<instruction> what is read and z<instruction> what
-// is calculated for all of them, r<instruction> reductions, p<argument> places at domain point 0, b<operand> the beginnings of
-// indices, q<argument> what load_at asks for, k<argument> and m<instruction> rows that are kept,
-// t<argument> tiles, s<operand>_<axis> strides, e<axis> extents, n<axis> tiles along an axis, c<axis> the coordinate at
-// which a tile begins, x<axis> coordinates.
+// Names in the text: v<instruction> values, in runs v<instruction>_<neighbour>; w<instruction> and z<instruction> what is loaded and
+// computed for a whole run; r<instruction> reductions; p<argument> addresses at domain point 0; b<operand> starts of indices; q<argument>
+// requested rows of load_at; k<argument> and m<instruction> kept rows; t<argument> tiles; s<operand>_<axis> strides; e<axis> extents;
+// n<axis> tiles along an axis; c<axis> the coordinate at which a tile begins; x<axis> coordinates.
 #pragma once
 #include <string>
 
@@ -14,10 +13,10 @@
 
 namespace shardarray::cuda {
 
-/// What printed kernels need before them: one line that includes kernels/printed.cuh.
+/// The line that must precede printed kernels; it includes kernels/printed.cuh.
 std::string printed_prelude();
-/// The kernel `name`, which does what interpreting kernels do with the same tables of loops of this kernel, if the shape of the
-/// loop (LoopAxes) is `shape`. Bits are the interpreter's, but those of NaNs; sums are ordered for 32 lanes, whatever k.order says of lanes.
+/// The kernel `name`, which does what interpreting kernels do with the table of a loop with this kernel whose shape (LoopAxes) is `shape`.
+/// Bits are the interpreter's, except for NaNs; sums are in the order for 32 lanes, whatever lanes k.order has.
 std::string print_kernel(const Kernel& k, const LoopShape& shape, const std::string& name);
 
 }  // namespace shardarray::cuda

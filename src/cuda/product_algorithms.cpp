@@ -23,7 +23,7 @@
 namespace shardarray::cuda {
 namespace {
 
-/// What NVIDIA advises; Hopper and later need more.
+/// NVIDIA's recommendation; Hopper and later need more.
 std::size_t most_workspace(const Gpu& gpu) {
   constexpr int hopper = 9;
   return std::size_t{gpu.properties().major >= hopper ? 32u : 4u} << 20;
@@ -32,21 +32,21 @@ std::size_t most_workspace(const Gpu& gpu) {
 struct ProductChoice {
   CublasLt::Algorithm algorithm;
   std::uint64_t workspace = 0;
-  /// 0: of what a loop makes of a product: the plain one and the loop are better; more than 1: in so many parts.
+  /// 0: an epilogue, but the plain product and the loop are faster; more than 1: split into so many parts.
   std::uint64_t taken = 1;
 };
 
-/// The choices that this process knows, and a handle for each GPU. Never destroyed.
+/// The process's known choices, and a handle per GPU. Never destroyed.
 class ProductAlgorithms {
  public:
   CublasLt::Handle handle(Gpu& gpu, const CublasLt& library) {
     const std::lock_guard lock(mutex_);
     CublasLt::Handle& known = handles_[gpu.number()];
     if (known != nullptr) return known;
-    const Turn turn(gpu);  // a library's handle is for the GPU that is set
+    const Turn turn(gpu);  // a handle is for the current GPU
     CublasLt::Handle fresh = nullptr;
     int status = library.create(&fresh);
-    if (status != 0) {  // whatever it says: what it needs most is memory
+    if (status != 0) {  // whatever the status: what it needs most is memory
       gpu.make_room();
       status = library.create(&fresh);
     }
@@ -58,7 +58,7 @@ class ProductAlgorithms {
     return known = fresh;
   }
 
-  /// Gives the product its algorithm, or takes its parts in its place. False: the library has no algorithm for it.
+  /// Gives the product its algorithm, or replaces it by its parts. False: the library has no algorithm for it.
   bool choose(CudaBackend& backend, Gpu& gpu, ReadyProduct& product) {
     std::string key =
         algorithm_key(*product.library, product.plan.call, gpu.properties().name, most_workspace(gpu));
@@ -72,7 +72,7 @@ class ProductAlgorithms {
     product.plan.workspace = choice->workspace;
     return true;
   }
-  /// Of the same product with what a loop makes of it. None: the plain one and the loop are as fast, or it is not known.
+  /// For the product with the loop as its epilogue. None: separate ones are as fast, or it could not be measured.
   std::optional<ProductChoice> epilogue_choice(CudaBackend& backend, Gpu& gpu, const ReadyProduct& plain,
                                                const ReadyProduct& both) {
     const auto key_of = [&](const ReadyProduct& p) {
@@ -109,7 +109,7 @@ class ProductAlgorithms {
                                                   &p.plan.result, &p.plan.result, &c.algorithm, &now);
     return status == 0 && now.workspace <= c.workspace && c.workspace <= most_workspace;
   }
-  /// From the disk.
+  /// From the disk cache.
   std::optional<ProductChoice> kept(const ReadyProduct& product, const std::string& key, std::size_t most) {
     const auto object = cache_.find(key);
     ProductChoice c;
@@ -123,7 +123,7 @@ class ProductAlgorithms {
     return c;
   }
 
-  /// What may be used, the one that is guessed to be the fastest first.
+  /// The usable ones, by estimated speed.
   static std::vector<CublasLt::Candidate> candidates(const Gpu& gpu, const ReadyProduct& p) {
     constexpr int most = 8;
     CublasLt::Candidate all[most];
@@ -137,7 +137,7 @@ class ProductAlgorithms {
       if (all[k].status == 0) good.push_back(all[k]);
     return good;
   }
-  /// `counts`: of parts in which it may be made.
+  /// `counts`: the numbers of parts to try.
   std::optional<ProductChoice> chosen(CudaBackend& backend, Gpu& gpu, const ReadyProduct& p,
                                       const std::vector<std::int64_t>& counts, const std::string& key) {
     const auto good = candidates(gpu, p);
@@ -160,10 +160,10 @@ class ProductAlgorithms {
         if (const auto all = candidates(gpu, parts); !all.empty()) try_all(parts, all);
       }
       if (!std::isinf(least)) keep(key, choice);
-    } catch (const OutOfMemory&) {}  // the first guess, or the best of what there was memory for
+    } catch (const OutOfMemory&) {}  // keep the first guess, or the best of those that fit into memory
     return choice;
   }
-  /// None where one of the two could not be tried.
+  /// None if one of the two could not be tried.
   std::optional<ProductChoice> compared(CudaBackend& backend, Gpu& gpu, const ReadyProduct& plain,
                                         const ReadyProduct& both, const std::string& key) {
     const auto good = candidates(gpu, both);
@@ -175,7 +175,7 @@ class ProductAlgorithms {
     if (best == nullptr || std::isinf(apart)) return std::nullopt;
     ProductChoice choice = of(*best);
     std::optional<bool> right = true;
-    // Ours keeps them; what a library does with one it does not say.
+    // Our relu keeps NaN; cuBLASLt documents nothing.
     if (both.plan.call.relu) right = trial.keeps_nan(gpu, choice.algorithm, choice.workspace);
     if (!right) return std::nullopt;
     choice.taken = *right && seconds < apart ? 1 : 0;
@@ -213,7 +213,7 @@ ProductAlgorithms& product_algorithms() {
   return all;
 }
 
-/// False where the library has no algorithm for it.
+/// False if the library has no algorithm for it.
 bool make_ready(CudaBackend& backend, Gpu& gpu, const CublasLt& library, const ProductCall& call,
                 std::vector<ReadyProduct>& to) {
   ReadyProduct p{&library, product_algorithms().handle(gpu, library), describe_product(library, call)};
@@ -258,7 +258,7 @@ std::vector<ReadyProduct> ready_epilogues(CudaBackend& backend, Gpu& gpu,
                                           const std::vector<ReadyProduct>& plain,
                                           const std::vector<ProductCall>& calls) {
   std::vector<ReadyProduct> ready;
-  if (plain.size() != calls.size()) return ready;  // the library is not there
+  if (plain.size() != calls.size()) return ready;  // the library is missing
   try {
     for (std::size_t k = 0; k < calls.size(); k++) {
       const ReadyProduct& p = plain[k];
@@ -270,7 +270,7 @@ std::vector<ReadyProduct> ready_epilogues(CudaBackend& backend, Gpu& gpu,
       both.plan.workspace = choice->workspace;
       ready.push_back(std::move(both));
     }
-  } catch (const CompileError&) { return {}; }  // a library that does not know of it
+  } catch (const CompileError&) { return {}; }  // a library without this epilogue
   return ready;
 }
 

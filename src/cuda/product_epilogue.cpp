@@ -12,19 +12,19 @@
 namespace shardarray::cuda {
 namespace {
 
-constexpr std::size_t most_behind = 256;  // steps that are looked at for a reader
+constexpr std::size_t most_behind = 256;  // steps searched for a reader
 
-/// What a kernel does with one argument, or with two that it adds.
+/// What a kernel does to one argument, or to the sum of two.
 struct KernelPattern {
   std::vector<std::size_t> loaded;
   std::size_t stored = 0;
   bool relu = false;
-  DType out = DType::float32;  ///< what it stores
+  DType out = DType::float32;  ///< the dtype that it stores
 };
 
 bool is_zero(const Instr& in) { return in.code == Code::constant && in.imm == 0; }
 
-/// `operands`: what the product has; `type`: what its results are.
+/// `operands`: the dtype of the factors; `type`: of the results.
 std::optional<KernelPattern> pattern_of(const Kernel& k, DType operands, DType type) {
   if (k.inner != 0 || k.stages.size() != 1 || k.stages[0].inner) return std::nullopt;
   const auto at = [&](std::int32_t v) -> const Instr& { return k.code[static_cast<std::size_t>(v)]; };
@@ -60,25 +60,25 @@ std::optional<KernelPattern> pattern_of(const Kernel& k, DType operands, DType t
     if (in->code != Code::load) return std::nullopt;
     p.loaded.push_back(in->imm);
   }
-  if (!p.relu && loads.size() == 1) return std::nullopt;  // a copy
+  if (!p.relu && loads.size() == 1) return std::nullopt;  // a plain copy
   const bool same_type = std::all_of(k.args.begin(), k.args.end(),
                                      [&](const KernelArg& a) { return a.type == type && !a.indirect; });
   if (!same_type || k.args.size() != p.loaded.size() + 1) return std::nullopt;
   return p;
 }
 
-/// Elements from one to the next.
+/// Strides in elements.
 struct Walk {
   std::int64_t column = 0, row = 0, batch = 0;
 };
-/// How each argument of a loop moves through a product, of which its dimensions are factors: from the last one on columns, rows,
-/// batch. None where they are others.
+/// How each argument of a loop traverses a product's elements, given that the loop's dimensions factor the product's: from the last one,
+/// columns, rows, batch. None if they do not.
 std::optional<std::vector<Walk>> walks_of(const Loop::Item& item, const Gemm::Item& g) {
   const std::array<std::int64_t, 3> extents = {g.n, g.m, g.batch};
   const std::array<std::int64_t Walk::*, 3> axes = {&Walk::column, &Walk::row, &Walk::batch};
   std::vector<Walk> walks(item.args.size());
   std::size_t axis = 0;
-  std::int64_t done = 1;  // of this axis
+  std::int64_t done = 1;  // extent covered of this axis
   const auto go_on = [&] {
     while (axis < axes.size() && done == extents[axis]) {
       axis++;
@@ -107,7 +107,7 @@ bool overlap_any(const MemoryRange& r, const MemoryRanges& all) {
 }
 MemoryRange range_of(const LoopArg& arg) { return tile_range(arg.ref, arg.first, arg.bytes); }
 
-/// Joins the items of a product step with those of the loop behind it.
+/// Joins the items of a product step with those of the next loop.
 class EpilogueJoiner {
  public:
   EpilogueJoiner(const Gemm& gemm, const Loop& loop, KernelPattern pattern)
@@ -119,7 +119,7 @@ class EpilogueJoiner {
     joined_.gemm.out = pattern_.out;
     for (std::size_t i = 0; i < gemm_.items.size(); i++)
       if (!add(i)) return std::nullopt;
-    // Items run side by side, so that nobody may write what another one reads.
+    // Items run concurrently: no item may write what another one reads.
     for (const MemoryRange& r : written_)
       if (overlap_any(r, read_)) return std::nullopt;
     for (const MemoryRange& r : biases_)

@@ -1,5 +1,5 @@
-// A product step and the loop behind it as one: a bias that is added, the larger of a result and 0, or a result rounded to the 16 bits
-// that its operands have, stored where the loop does it.
+// Fuses a product step and the loop after it: adding a bias, relu, or rounding the result to the operands' 16-bit dtype; the result is
+// stored where the loop stores it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,23 +11,23 @@
 
 namespace shardarray::cuda {
 
-/// What is added to every row of a product: that of the next product of its batch stands `stride` elements further on.
+/// A row added to each row of a product; that of the batch's next product is `stride` elements further.
 struct ProductBias {
   Ref ref;
   std::int64_t stride = 0;
 };
-/// max(A B + bias, 0), or less of it.
+/// max(A B + bias, 0), or part of it.
 struct ProductEpilogue {
-  Gemm gemm;  ///< C is where the loop stores, of what it stores
+  Gemm gemm;  ///< with C where the loop stores, in the dtype that it stores
   bool relu = false;
-  std::vector<ProductBias> biases;  ///< by item; none where nothing is added
+  std::vector<ProductBias> biases;  ///< by item; empty: no bias
 };
 
-/// Steps `at` and the next one as one, where the first multiplies, the second does that to each of its results and nothing else, and
-/// nobody misses what the first one stored. It is seen in the kernel, never in names.
+/// Fuses steps `at` and `at` + 1 if the first is a product, the second does only the above to each of its results, and nothing else needs
+/// what the first stored. Recognized from the kernel, never from names.
 std::optional<ProductEpilogue> product_epilogue(const Program& program, std::size_t at);
 
-/// Whether steps behind number `at`, or whoever runs the program, may read what stands in `r` then.
+/// Whether a step after number `at`, or the program's caller, may still read `r`.
 bool is_read_behind(const Program& program, std::size_t at, const MemoryRange& r);
 
 }  // namespace shardarray::cuda

@@ -12,16 +12,15 @@
 namespace shardarray::cuda {
 namespace {
 
-constexpr std::int64_t tile_side = 64;  // of what a multiprocessor makes, about
-constexpr std::size_t line = 16;        // bytes: what a thread reads at once at best
+constexpr std::int64_t tile_side = 64;  // about what one multiprocessor computes
+constexpr std::size_t line = 16;        // bytes: a thread's widest load
 constexpr std::int64_t most_addresses = 4096;
 
 std::int64_t tiles_of(const ProductCall& c) {
   return c.batch * ceil_div(c.result.rows, tile_side) * ceil_div(c.result.columns, tile_side);
 }
 
-/// The smallest number of equal parts that is not below `least`, nor more than twice as large; 0: there is none. Parts begin at a line
-/// where the depth ends at one.
+/// The smallest divisor of the depth in `least` .. 2 * `least`; 0: none. If the whole depth is a multiple of a line, so is each part's.
 std::int64_t divisor_from(std::int64_t depth, std::int64_t least, std::size_t element) {
   const auto at_line = [&](std::int64_t k) { return static_cast<std::size_t>(k) * element % line == 0; };
   for (std::int64_t parts = least; parts <= 2 * least; parts++)
@@ -31,17 +30,17 @@ std::int64_t divisor_from(std::int64_t depth, std::int64_t least, std::size_t el
 
 void align(ProductMatrix& m, std::uint64_t bytes) {
   const std::uint64_t all = bytes | m.alignment;
-  m.alignment = static_cast<std::uint32_t>(all & -all);  // the lowest bit
+  m.alignment = static_cast<std::uint32_t>(all & -all);  // the lowest set bit
 }
 
-/// A factor's parts, one after the other along its rows or its columns.
+/// Cuts a factor into parts, along its rows or its columns.
 void cut(ProductMatrix& m, bool rows, std::int64_t depth, std::size_t element) {
   (rows ? m.rows : m.columns) = depth;
   m.part_stride = rows ? depth : depth * m.ld;
   align(m, static_cast<std::uint64_t>(m.part_stride) * element);
 }
 
-/// Where each part of each product is.
+/// Lists the addresses of all parts of all products.
 void spread(ProductMatrix& m, std::int64_t products, std::int64_t parts, std::size_t element) {
   const std::vector<Ref> whole = std::move(m.refs);
   m.refs.clear();
@@ -62,7 +61,7 @@ std::vector<std::int64_t> part_counts(const ProductCall& call, int multiprocesso
   const std::int64_t tiles = tiles_of(call), depth = call.depth(), least_depth = limits.deep / 8;
   if (call.parts > 1 || call.has_bias() || call.relu || depth < limits.deep || 2 * tiles > multiprocessors)
     return counts;
-  for (const std::int64_t times : {1, 2, 4}) {  // so many blocks for each multiprocessor
+  for (const std::int64_t times : {1, 2, 4}) {  // blocks per multiprocessor
     const std::int64_t parts = divisor_from(
         depth, std::max<std::int64_t>(2, ceil_div(times * multiprocessors, tiles)), itemsize(call.in));
     const bool known = !counts.empty() && counts.back() >= parts;
@@ -81,7 +80,7 @@ ProductCall in_parts(const ProductCall& call, std::int64_t parts) {
   c.sum = call.result;
   cut(c.first, call.transpose_first, depth, in);
   cut(c.second, !call.transpose_second, depth, in);
-  constexpr std::int64_t floats = 4;  // columns that begin at a line
+  constexpr std::int64_t floats = 4;  // columns begin at a multiple of a line
   c.result.ld = ceil_div(call.result.rows, floats) * floats;
   c.result.part_stride = c.result.ld * call.result.columns;
   c.result.refs = {{scratch_base, 0}};
@@ -105,7 +104,7 @@ std::size_t bytes_of_parts(const ProductCall& call) {
 }
 
 PartsSum sum_of_parts(const ProductCall& call) {
-  constexpr std::int64_t few_elements = 8192;  // a guess: as threads they leave most of a GPU idle
+  constexpr std::int64_t few_elements = 8192;  // a guess: one thread each would leave most of a GPU idle
   const ProductMatrix &from = call.result, &to = call.sum;
   const std::int64_t products = call.batch / call.parts, elements = products * to.rows * to.columns;
   std::vector<device::Address> sums;

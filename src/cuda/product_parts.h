@@ -1,5 +1,5 @@
-// Products of few elements and great depth, which would keep few of a GPU's multiprocessors busy: as products of parts of the depth,
-// all of them in one call, whose results a kernel adds up.
+// Split-K: a product of few elements and great depth would occupy few multiprocessors; it becomes products of parts of its depth in one
+// call, whose results a kernel adds up.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,15 +10,14 @@
 
 namespace shardarray::cuda {
 
-/// Into how many parts it is worth trying to cut the depth on a GPU of so many multiprocessors; ascending, all divide it. Most products
-/// have none.
+/// The numbers of parts worth trying on a GPU with so many multiprocessors; ascending divisors of the depth. Empty for most products.
 std::vector<std::int64_t> part_counts(const ProductCall& call, int multiprocessors);
-/// The call of the parts, which is of no other. By addresses where the parts of all products are not the same distance apart.
+/// The call for the parts; `call` itself is unsplit. By pointer arrays if the parts of all products have no common stride.
 ProductCall in_parts(const ProductCall& call, std::int64_t parts);
-/// Of the scratch memory, from its beginning on, that the results of the parts take; 0: it has none. 256-byte aligned.
+/// Bytes at the start of the scratch memory that the parts' results take; 0: not split. A multiple of 256.
 std::size_t bytes_of_parts(const ProductCall& call);
 
-/// The launch behind such a call.
+/// The launch after such a call.
 struct PartsSum {
   const char* kernel = "";
   Grid grid;

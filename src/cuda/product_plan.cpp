@@ -51,8 +51,7 @@ class ProductDescriber {
     for (int k = 0; k < 4; k++)
       check(library_.preference_set(&p, CublasLt::least_alignment[k], &alignments[k], sizeof alignments[k]),
             setting);
-    const std::uint32_t reductions =
-        CublasLt::in_compute_type;  // parts of a sum are never rounded to 16 bits
+    const std::uint32_t reductions = CublasLt::in_compute_type;  // partial sums are never rounded to 16 bits
     if (itemsize(call.out) == 2)
       check(library_.preference_set(&p, CublasLt::reduction_schemes, &reductions, sizeof reductions),
             setting);
@@ -71,7 +70,7 @@ class ProductDescriber {
     const std::int32_t value = on ? 1 : 0;
     check(library_.product_set(&p, which, &value, sizeof value), "cublasLtMatmulDescSetAttribute");
   }
-  // Each run says where its bias is.
+  // The bias address is set for each run.
   void describe_epilogue(ProductPlan& p) const {
     const char* const setting = "cublasLtMatmulDescSetAttribute";
     const std::uint32_t kind = (p.call.relu ? CublasLt::relu : 0) | (p.call.has_bias() ? CublasLt::bias : 0);

@@ -16,17 +16,17 @@
 namespace shardarray::cuda {
 namespace {
 
-/// From one matrix to the next, which is as well aligned as any.
+/// The stride between matrices, at the best alignment.
 std::size_t bytes_of(const ProductMatrix& m, std::size_t size) {
   constexpr std::size_t line = 256;
   const std::size_t bytes = static_cast<std::size_t>(m.ld) * static_cast<std::size_t>(m.columns) * size;
   return (bytes + line - 1) / line * line;
 }
-/// All matrices of a call that is not by addresses.
+/// All matrices of a strided call.
 std::size_t bytes_of_all(const ProductMatrix& m, std::int64_t batch, std::size_t size) {
   return bytes_of(m, size) + static_cast<std::size_t>(batch - 1) * static_cast<std::size_t>(m.stride) * size;
 }
-/// Of a call by addresses: matrices of which so many are parts of one.
+/// For a pointer-array call: matrices of which each `parts` are parts of one.
 class ApartMatrices {
  public:
   ApartMatrices(const ProductMatrix& m, std::int64_t parts, std::size_t size)
@@ -42,7 +42,7 @@ class ApartMatrices {
   std::size_t each_;
 };
 
-/// Random numbers of either sign, all bits of them but the highest: equal ones take a GPU less power, and so less time.
+/// Random numbers of either sign, random in all bits but the exponent's: with equal numbers a GPU draws less power, and so is faster.
 void fill_with_numbers(Turn& turn, const BufferRef& to, std::size_t size) {
   std::vector<unsigned char> some(std::min(to->bytes, std::size_t{1} << 20));
   std::minstd_rand random(1);
@@ -65,7 +65,7 @@ ProductTrial::ProductTrial(CudaBackend& backend, Gpu& gpu, ReadyProduct product,
   const ProductMatrix* const matrices[] = {&c.first, &c.second, &c.result};
   const std::size_t out = itemsize(c.out);
   const auto batch = static_cast<std::size_t>(c.batch);
-  // The results of all parts stand one after the other.
+  // The results of all parts are contiguous.
   const auto apart = [&](int k) {
     const std::int64_t parts = k < 2 || c.parts == 1 ? c.parts : c.batch;
     return ApartMatrices(*matrices[k], parts, k == 2 ? out : itemsize(c.in));
@@ -77,7 +77,7 @@ ProductTrial::ProductTrial(CudaBackend& backend, Gpu& gpu, ReadyProduct product,
     if (c.by_pointers()) addresses_[k] = backend.allocate_for_launches(gpu, batch * sizeof(std::uint64_t));
   }
   if (workspace > 0) workspace_ = backend.allocate_for_launches(gpu, workspace);
-  if (c.has_bias())  // with room for its place
+  if (c.has_bias())  // with room to place it at the wanted alignment
     bias_ = backend.allocate_for_launches(
         gpu, bytes_of_all(c.bias, c.batch, out) + std::size_t{4} * c.bias.alignment);
   result_bytes_ = static_cast<std::size_t>(c.batch / c.parts * c.result.rows * c.result.columns) * out;
@@ -104,7 +104,7 @@ ProductTrial::ProductTrial(CudaBackend& backend, Gpu& gpu, ReadyProduct product,
   turn.upload(sum_table_->data, sum.table.data(), sum.table.size());
 }
 
-/// Into one block of memory, which is the only base.
+/// All sums in one block of memory, the only base.
 PartsSum ProductTrial::sum_here() const {
   ProductCall c = product_.plan.call;
   const std::size_t each = bytes_of(c.sum, itemsize(c.out));
@@ -114,7 +114,7 @@ PartsSum ProductTrial::sum_here() const {
   return sum_of_parts(c);
 }
 
-/// As aligned as the library was told, and no better: it may look.
+/// Aligned exactly as the library was told, and no better: it may check.
 void* ProductTrial::bias() const {
   if (!bias_) return nullptr;
   const std::uintptr_t aligned = product_.plan.call.bias.alignment, twice = 2 * aligned;
@@ -139,7 +139,7 @@ bool ProductTrial::asked(Turn& turn) const {
 double ProductTrial::time(Gpu& gpu, const CublasLt::Algorithm& algorithm, std::size_t workspace) {
   product_.plan.algorithm = algorithm;
   product_.plan.workspace = workspace;
-  constexpr double enough = 3e-3;  // seconds: long beside waiting for it; the GPU's clock follows its load
+  constexpr double enough = 3e-3;  // seconds: long compared with the wait; GPU clocks ramp up under load
   constexpr double none = std::numeric_limits<double>::infinity();
   Turn turn(gpu);
   const auto seconds = [&](int calls) {
@@ -151,7 +151,7 @@ double ProductTrial::time(Gpu& gpu, const CublasLt::Algorithm& algorithm, std::s
     turn.wait();
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
-  if (seconds(1) == none) return none;  // loads it
+  if (seconds(1) == none) return none;  // loads the kernels
   const int calls = static_cast<int>(std::clamp(enough / seconds(1), 3.0, 20.0));
   return seconds(calls) / calls;
 }
@@ -160,7 +160,7 @@ std::optional<bool> ProductTrial::keeps_nan(Gpu& gpu, const CublasLt::Algorithm&
                                             std::size_t workspace) {
   product_.plan.algorithm = algorithm;
   product_.plan.workspace = workspace;
-  constexpr unsigned char nan = 0xff;  // of every float, in all of its bytes
+  constexpr unsigned char nan = 0xff;  // in every byte, a NaN for every float type
   const ProductCall& c = product_.plan.call;
   const std::size_t rows = static_cast<std::size_t>(c.result.rows);
   std::vector<std::byte> column(rows * itemsize(c.out));

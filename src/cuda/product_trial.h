@@ -1,4 +1,4 @@
-// A product on memory of its own, with the sum of its parts where it has some: how long it takes, and what it does to a NaN.
+// Runs a product on memory of its own, with the sum of its parts if it is split: how long it takes, and whether it keeps NaN.
 #pragma once
 #include <cstddef>
 #include <optional>
@@ -10,17 +10,17 @@
 
 namespace shardarray::cuda {
 
-/// Memory on which a call is tried.
+/// Memory to try a call on.
 class ProductTrial {
  public:
-  /// `workspace`: of the algorithm that needs most; `copied`: there is memory for a copy of the result. Throws OutOfMemory.
+  /// `workspace`: of the algorithm that needs most; `copied`: with memory for a copy of the result. Throws OutOfMemory.
   ProductTrial(CudaBackend& backend, Gpu& gpu, ReadyProduct product, std::size_t workspace,
                bool copied = false);
 
-  /// Seconds that a call takes, and a copy of its result where there is memory for it; infinity where the algorithm is refused.
+  /// Seconds per call, with the copy of its result if there is memory for it; infinity if the algorithm is refused.
   double time(Gpu& gpu, const CublasLt::Algorithm& algorithm, std::size_t workspace);
-  /// Whether the results of NaNs in the first factor are NaN; none where the algorithm is refused. The memory has them from then on.
-  /// Not of a call by addresses.
+  /// Whether NaNs in the first factor give NaN results; none if the algorithm is refused. Overwrites the factor. Not for pointer-array
+  /// calls.
   std::optional<bool> keeps_nan(Gpu& gpu, const CublasLt::Algorithm& algorithm, std::size_t workspace);
 
  private:
@@ -28,7 +28,7 @@ class ProductTrial {
   bool asked(Turn& turn) const;
   void* bias() const;
 
-  /// Other programs have no use for blocks of these sizes.
+  /// Other programs cannot reuse blocks of these sizes.
   struct GivesBack {
     CudaBackend& backend;
     const Gpu& gpu;
@@ -36,9 +36,9 @@ class ProductTrial {
   };
 
   ReadyProduct product_;
-  const GivesBack gives_back_;  // ends after what it gives back
+  const GivesBack gives_back_;  // declared first, destroyed after the buffers
   BufferRef memory_[3], addresses_[3], workspace_, bias_, copy_;
-  BufferRef sum_, sum_table_;  // of parts
+  BufferRef sum_, sum_table_;  // of the parts
   KernelHandle sum_kernel_ = nullptr;
   Grid sum_grid_;
   std::size_t result_bytes_ = 0;

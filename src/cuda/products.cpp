@@ -12,9 +12,9 @@
 namespace shardarray::cuda {
 namespace {
 
-/// Products of one shape whose matrices are the same distances apart, row-major as in the step.
+/// Products of one shape whose matrices have equal strides, row-major as in the step.
 struct ProductRun {
-  Gemm::Item item;  // a distance is known where item.batch > 1
+  Gemm::Item item;  // strides are valid if item.batch > 1
   std::vector<std::size_t> items;
   ProductBias bias = {};
 
@@ -27,13 +27,13 @@ bool takes_dtypes(const Gemm& g) {
   return g.in == g.out && (g.in == float32 || g.in == float64);
 }
 
-/// Elements from x to y, where they are in the same block and that is no step back.
+/// Elements from x to y, if y is in the same block and not before x.
 std::optional<std::int64_t> distance_of(const Ref& x, const Ref& y, std::size_t size) {
   if (x.base != y.base || y.offset < x.offset || (y.offset - x.offset) % size != 0) return std::nullopt;
   return static_cast<std::int64_t>((y.offset - x.offset) / size);
 }
 
-/// Whether no column of a matrix with these overlaps the next one, as the library asks. A single column has no next one.
+/// Whether no column overlaps the next one, as cuBLASLt requires.
 bool is_apart(std::int64_t rows, std::int64_t columns, std::int64_t ld) { return columns == 1 || ld >= rows; }
 bool is_apart(const Gemm::Item& g) {
   return is_apart(g.ta ? g.m : g.k, g.ta ? g.k : g.m, g.lda) &&
@@ -84,11 +84,11 @@ class ProductSplitter {
 
  private:
   bool has_bias() const { return epilogue_ != nullptr && !epilogue_->biases.empty(); }
-  /// A batch whose rows follow each other, with one B and one bias, is one product.
+  /// A batch with contiguous rows, one B and one bias is a single product.
   static Gemm::Item own_rows(Gemm::Item g, const ProductBias& bias) {
     if (g.batch == 1) return g;
     if (g.stride_b != 0 || bias.stride != 0) return g;
-    if (g.m == 1) {  // its only row is any distance from the next
+    if (g.m == 1) {  // a single row: any distance to the next one works as a row stride
       if (!g.ta) g.lda = g.stride_a;
       g.ldc = g.stride_c;
     }
@@ -99,7 +99,7 @@ class ProductSplitter {
     return follows && is_apart(tall) ? tall : g;
   }
 
-  /// Neighbours in the order of `key` become one where `append` takes the second into the first.
+  /// Merges neighbours in the order of `key` if `append` takes the second into the first.
   template <class Key>
   std::vector<ProductRun> joined(std::vector<ProductRun> runs, const Key& key,
                                  bool (ProductSplitter::*append)(ProductRun&, const ProductRun&)
@@ -155,7 +155,7 @@ class ProductSplitter {
     return true;
   }
 
-  /// Runs of one shape are one call by addresses, unless there are very many products.
+  /// Runs of one shape become one pointer-array call, unless there are very many products.
   void add_calls(const std::vector<ProductRun>& runs) {
     constexpr std::int64_t most_addresses = 4096;
     for (std::size_t first = 0, last = 0; first < runs.size(); first = last) {
@@ -213,9 +213,9 @@ class ProductSplitter {
   }
   static void align(ProductMatrix& m, std::uint64_t distance) {
     const std::uint64_t all = distance | m.alignment;
-    m.alignment = static_cast<std::uint32_t>(all & -all);  // the lowest bit
+    m.alignment = static_cast<std::uint32_t>(all & -all);  // the lowest set bit
   }
-  /// Adds the addresses of `count` matrices.
+  /// Appends the addresses of `count` matrices.
   static void place(ProductMatrix& m, Ref ref, std::int64_t stride, std::int64_t count, std::size_t size) {
     for (std::int64_t i = 0; i < count; i++) {
       align(m, ref.offset);
@@ -229,7 +229,7 @@ class ProductSplitter {
   }
 
   const Gemm& gemm_;
-  const ProductEpilogue* const epilogue_;  // null: there is no loop
+  const ProductEpilogue* const epilogue_;  // null: no loop
   const std::uint64_t alignment_;
   const double own_;
   const std::size_t in_, out_;

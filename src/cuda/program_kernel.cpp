@@ -14,7 +14,7 @@
 namespace shardarray::cuda {
 namespace {
 
-constexpr std::uint32_t most_cluster_blocks = 8;  // what CUDA allows on every GPU with clusters
+constexpr std::uint32_t most_cluster_blocks = 8;  // the portable maximum of CUDA
 
 }  // namespace
 

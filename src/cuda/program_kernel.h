@@ -1,4 +1,4 @@
-// The one kernel of a program of little work: its launches one by one run until it is compiled and loaded.
+// The single kernel of a program of little work, whose separate launches run until it is compiled and loaded.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -14,15 +14,15 @@ namespace shardarray::cuda {
 
 class ProgramKernel final : public PrintedKernels {
  public:
-  /// Null where the program is none, or no kernels are wanted. `alignment`: bytes that all its bases are multiples of.
+  /// Null if the program is not to be one kernel, or no printed kernels are wanted. `alignment`: bytes that all its bases are multiples of.
   static std::shared_ptr<ProgramKernel> of(CudaBackend& backend, Gpu& gpu,
                                            std::shared_ptr<const Program> program, std::uint64_t alignment);
 
-  /// It does runs from now on; false: they are launched step by step.
+  /// It does the runs from now on; false: they are launched step by step.
   bool is_ready() const { return ready_.load(std::memory_order_acquire); }
-  /// What a run needs beside the program's memory; null: nothing.
+  /// A run's memory beside the program's; null: none.
   BufferRef take_scratch() const;
-  /// A run, as one launch; `steps` are named where it fails.
+  /// A run, as one launch; `steps` are named in failures.
   void ask(Turn& turn, std::span<void* const> bases, const BufferRef& scratch,
            const std::string& steps) const;
 

@@ -28,9 +28,9 @@ namespace shardarray::cuda {
 namespace {
 
 constexpr std::size_t most_shared_values = 46 << 10, most_shared_arenas = 20 << 10;  // of a block's 48 KB
-constexpr std::uint32_t most_texts = 8;                     // of a step whose items differ
-constexpr int most_known = 128;                             // structs of a program
-constexpr char known_scope[] = "shardarray_program_items";  // theirs
+constexpr std::uint32_t most_texts = 8;                     // per step whose items differ
+constexpr int most_known = 128;                             // structs per program
+constexpr char known_scope[] = "shardarray_program_items";  // their namespace
 static_assert(std::string_view(known_scope).starts_with(program_kernel_name));
 
 struct HandWritten {
@@ -43,7 +43,7 @@ constexpr HandWritten hand_written[] = {
 };
 #undef SHARDARRAY_KERNEL
 
-/// What a kernel with a TableCombine combines elements by, as a type that knows it.
+/// The combining operation of a kernel with a TableCombine, as a type that fixes it at compile time.
 std::string printed_combine(const KernelLaunch& l) {
   const std::string_view kernel = l.kernel;
   const TableReader table(l.table);
@@ -58,7 +58,7 @@ std::string printed_combine(const KernelLaunch& l) {
   return fmt::format("device::KnownCombine<{}, Code::{}{}>", printed_type(in.type), name(in.code),
                      is_operator ? "_" : "");
 }
-/// The type of a hand-written kernel's step. `known`: the struct of its numbers, or nothing.
+/// The type of a hand-written kernel's step. `known`: the struct of its numbers, or empty.
 std::string printed_step(const KernelLaunch& l, const std::string& known) {
   const std::string_view kernel = l.any_block_kernel;
   const auto* const found = std::find_if(std::begin(hand_written), std::end(hand_written),
@@ -84,7 +84,7 @@ std::string printed_step(const KernelLaunch& l, const std::string& known) {
 
 std::size_t aligned_for_tables(std::size_t bytes) { return (bytes + 15) / 16 * 16; }
 
-/// The groups in which the threads of all blocks take the items of a step: the fewest rounds.
+/// Into how many groups all threads divide to take a step's items: the number with the fewest rounds.
 std::uint32_t groups_of(std::int64_t points, std::uint32_t items, std::uint32_t threads) {
   const std::uint32_t most = threads / 32;  // of whole warps
   std::uint32_t best = 1;
@@ -117,7 +117,7 @@ class ProgramPrinter {
       out.text += fmt::format("SHARDARRAY_ARENAS({}, {})\n", arenas_.count * arenas_.bytes, arena_alignment_);
     out.text += known_ + "}\n";
     out.text += fmt::format("SHARDARRAY_PROGRAM({}) {{\n", program_kernel_name);
-    const bool looked_up = arenas_.count > 0 && !tables_.empty();  // tables ask for arenas' addresses
+    const bool looked_up = arenas_.count > 0 && !tables_.empty();  // tables refer to arenas by address
     const std::size_t addresses = (looked_up + static_cast<std::size_t>(depth_)) * (1 + bases_) * 8;
     const bool shared_tables =
         !tables_.empty() && tables_.size() + arenas_.count * arenas_.bytes + addresses <= most_shared_values;
@@ -147,11 +147,11 @@ class ProgramPrinter {
 
  private:
   std::uint32_t threads() const { return blocks_ * device::program_threads; }
-  /// The scratch arenas of all devices, in a block's shared memory where it has room for them: they hold nothing before the program and
-  /// nothing behind it. Blocks share none.
+  /// Puts the scratch arenas of all devices into a block's shared memory if they fit: they hold nothing before or after the program. Not
+  /// with several blocks, which share no memory.
   void place_arenas(const Program& program, std::uint64_t alignment) {
     if (blocks_ > 1) return;
-    arena_alignment_ = std::max(alignment, buffer_alignment);  // of a called program's bases it may be less
+    arena_alignment_ = std::max(alignment, buffer_alignment);  // a called program's bases may be less aligned
     std::uint64_t bytes = 0;
     for (const std::uint64_t b : program.scratch_bytes) bytes = std::max(bytes, b);
     bytes = (bytes + arena_alignment_ - 1) / arena_alignment_ * arena_alignment_;
@@ -171,14 +171,14 @@ class ProgramPrinter {
       if (!print_known(l, depth)) print_step(l, depth, "");
     }
   }
-  /// `known`: the struct of all its items' numbers; empty: they stay in the launch's table.
+  /// `known`: the struct of all items' numbers; empty: they stay in the launch's table.
   void print_step(const KernelLaunch& l, int depth, const std::string& known) {
     text_ += fmt::format("{:{}}{}_step<{}>(p{}, {}, {}, {}, {});\n", "", 2 + 2 * depth,
                          l.loop || !known.empty() ? "run" : "call", printed(l, known), depth,
                          known.empty() ? add(l.table) : 0, l.items, groups_of(l.points, l.items, threads()),
                          std::min(l.points, std::int64_t{threads()}));
   }
-  /// Few items may have a struct each, and warps of their own.
+  /// A few items may have a struct, and warps, each.
   bool print_known(const KernelLaunch& l, int depth) {
     const std::string all = add_known(l, 0, l.items, depth);
     if (!all.empty()) return print_step(l, depth, all), true;
@@ -206,13 +206,13 @@ class ProgramPrinter {
   std::string printed(const KernelLaunch& l, const std::string& known) {
     return l.loop ? printed_loop(l, known) : printed_step(l, known);
   }
-  /// For blocks of any number of warps, which have no shared memory left.
+  /// For blocks of any number of warps, with no shared memory left.
   std::string printed_loop(const KernelLaunch& l, const std::string& known) {
     LoopShape shape = l.shape;
     shape.columns = false;
     shape.row_warps = 1;
     shape.kept_points = 0;
-    // A text without runs is half as long, and threads wait for its instructions; few points have a thread each.
+    // Without runs the text is half as long, and instruction fetch dominates; few points have one thread each anyway.
     shape.runs = l.points * l.items > 2 * threads();
     shape.tile_axis = shape.tile_side = 0;
     return fmt::format("{}<{}>", loops_.add(*l.loop, shape),
@@ -232,7 +232,7 @@ class ProgramPrinter {
     steps(*l.call->program, l.alignment, depth + 1);
     text_ += fmt::format("{:{}}}}\n", "", 2 + 2 * depth);
   }
-  /// Where it stands in the tables.
+  /// Its offset in the tables.
   std::size_t add(const std::vector<std::byte>& table) {
     const std::size_t at = aligned_for_tables(tables_.size());
     tables_.resize(at);
@@ -241,7 +241,7 @@ class ProgramPrinter {
   }
 
   const std::uint32_t blocks_;
-  std::deque<std::vector<KernelLaunch>> launches_;  // loops_ refers to them
+  std::deque<std::vector<KernelLaunch>> launches_;  // loops_ points into them
   LoopTexts loops_;
   KnownArenas arenas_;
   std::uint64_t arena_alignment_ = 1;

@@ -1,4 +1,4 @@
-// Runs of a program as graphs: the latest of them are kept, each with the addresses of its run.
+// Runs of a program as graphs: the most recent are kept, each with its run's addresses.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,22 +10,22 @@
 namespace shardarray::cuda {
 namespace {
 
-// Of a program. In a training loop addresses return: each device's after one, two or three steps, all together after six at most.
+// Per program. In a training loop addresses repeat: each device's after one to three steps, all together after at most six.
 constexpr std::size_t most_replays = 6;
-constexpr std::int64_t most_nodes = 4096;  // of a graph, for each GPU
-constexpr int runs_without_memory = 100;   // of a program whose graph had none, until it is tried again
+constexpr std::int64_t most_nodes = 4096;  // per graph and GPU
+constexpr int runs_without_memory = 100;   // runs until a graph is tried again after memory ran out
 
 }  // namespace
 
 std::int64_t CudaExecutable::graph_nodes() const {
-  if (part_) return 0;  // every run begins with the others
+  if (part_) return 0;  // every run begins with other processes
   std::int64_t nodes = 0;
   for (const auto& g : gpus_) nodes += g->graph_nodes();
   for (const Stage& s : stages_) {
-    // The host decides what is launched, or waits for it, or watches over it.
+    // The host selects the launches, waits for them, or watches over them.
     if (s.branches || s.host || s.nccl) return 0;
     if (!s.called) continue;
-    // Addresses that are read from memory are other ones in each of its runs.
+    // Addresses that are read from memory differ between its runs.
     const CudaExecutable& program = *s.called->program;
     const std::int64_t inner = program.graph_nodes();
     if (inner == 0 || !std::ranges::all_of(program.gpus_, &GpuLaunches::self_contained)) return 0;
@@ -36,7 +36,7 @@ std::int64_t CudaExecutable::graph_nodes() const {
   return nodes > most_nodes ? 0 : nodes;
 }
 
-// A graph keeps its workspace. One launch with a workspace, as a product of a library, is asked for anew.
+// A graph keeps its workspace. A single launch with a workspace, such as a library's product, is launched anew instead.
 bool CudaExecutable::can_be_replayed() const {
   const std::int64_t nodes = graph_nodes();
   if (nodes > std::ssize(gpus_)) return true;
@@ -63,7 +63,7 @@ bool CudaExecutable::replay(Turns turns, std::span<void* const> bases, const Wor
     if (r == nullptr) return false;
     r->graph->launch(turns, *steps_);
   } catch (const Error& e) {
-    // Whatever it was: launch by launch it works, or throws what it should. Memory there may be again.
+    // Whatever it was: launch by launch works, or throws the right error. Memory may become free again.
     replays_.clear();
     runs_until_replayed_ = runs_without_memory;
     replays_wanted_ = dynamic_cast<const OutOfMemory*>(&e) != nullptr;
@@ -104,12 +104,12 @@ CudaExecutable::Replay* CudaExecutable::replay_of(Turns turns, std::span<void* c
 void CudaExecutable::rebind(Turns turns, Replay& r, std::span<void* const> bases) const {
   const Bound bound = bind(turns, bases, r.workspace);
   if (!r.workspace.called.empty() || !std::ranges::all_of(gpus_, &GpuLaunches::only_kernels)) {
-    // Libraries and called programs have nodes of their own.
+    // Libraries and called programs have further nodes.
     r.graph->set_all(turns, [&] { ask(turns, bases, bound, r.workspace); });
   } else {
     for (std::size_t g = 0; g < gpus_.size(); g++) {
       const GpuLaunches::Workspace& w = r.workspace.gpus[g];
-      if (w.addresses) continue;  // kernels read them there
+      if (w.addresses) continue;  // kernels read the addresses there
       if (gpus_.size() > 1) turns[g]->here();
       gpus_[g]->for_changed([&](std::uint32_t b) { return r.bases[b] != bases[b]; }, bound[g], w,
                             [&](std::size_t k, KernelHandle kernel, const Grid& grid, void** arguments) {

@@ -7,7 +7,7 @@ namespace {
 
 using Move = LoopShape::Move;
 
-/// The largest multiple that an integer's low bits are told from.
+/// The largest power of two known to divide an integer of the type.
 std::uint64_t top_bit(DType t) { return std::uint64_t{1} << (itemsize(t) * 8 - 1); }
 std::uint64_t lowest_bit(std::uint64_t x) { return x & (~x + 1); }
 std::uint64_t unit_of(DType t, std::uint64_t x) {
@@ -74,7 +74,7 @@ RunValues::Value RunValues::of_operands(std::size_t v) const {
   return x;
 }
 
-/// With unit 0 where the low numbers reach it.
+/// Unit 0 if a low number reaches it.
 template <class Low>
 RunValues::Value RunValues::made(const Instr& in, std::uint64_t unit, const Low& low) const {
   Value x;
@@ -89,7 +89,7 @@ RunValues::Value RunValues::made(const Instr& in, std::uint64_t unit, const Low&
   return x;
 }
 
-/// Bits stay where they are; what is cut off are high ones.
+/// Low bits are unchanged; truncation drops high ones.
 RunValues::Value RunValues::cast(const Instr& in) const {
   const Value& a = values_[static_cast<std::size_t>(in.a)];
   if (a.unit == 0 || !is_integer(in.type)) return {};

@@ -19,7 +19,7 @@ const char* limited_by(const Kernel& k, const Instr& in) {
   const bool less = condition.code == Code::lt;
   if (in.type != float32 || (!less && condition.code != Code::gt)) return nullptr;
   if (bound.code != Code::constant || condition.a != in.c || condition.b != in.b) return nullptr;
-  if (!(std::abs(float_of(bound)) > 0)) return nullptr;  // zeros of two signs are one for the comparison
+  if (!(std::abs(float_of(bound)) > 0)) return nullptr;  // a comparison takes -0 and +0 as equal
   return less ? "max" : "min";
 }
 

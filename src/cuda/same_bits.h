@@ -1,4 +1,4 @@
-// Where a GPU has a shorter way to the same bits: what printed kernels ask.
+// Patterns in kernels for which a GPU has a faster way to the same bits.
 #pragma once
 #include <cstdint>
 
@@ -6,10 +6,10 @@
 
 namespace shardarray::cuda {
 
-/// "max" or "min" where a select keeps x at least or at most at a number, else null. x may be NaN, as the result then is.
+/// "max" or "min" if the select clamps x from below or above by a number, else null. A NaN x stays NaN.
 const char* limited_by(const Kernel& k, const Instr& select);
 
-/// Where a quotient is one of y / (y + c), c' / (y + c) for powers of two near 1: y; else -1 (kernels/ordinary.cuh: ratios).
+/// If the quotient is y / (y + c) or c' / (y + c), for powers of two near 1: y; else -1 (kernels/ordinary.cuh: ratios).
 std::int32_t added_to_one(const Kernel& k, const Instr& quotient);
 
 }  // namespace shardarray::cuda

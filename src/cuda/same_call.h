@@ -1,10 +1,10 @@
-// Whether a call in a table of ours (libraries.h) is passed as the library's own header says.
+// Checks that a call in our tables (libraries.h) is passed as the library's own header declares it.
 #pragma once
 #include <type_traits>
 
 namespace shardarray::cuda {
 
-/// Passed alike: a pointer, a value of the same size, or nothing.
+/// Passed the same way: a pointer, a value of the same size, or nothing.
 template <class A, class B> constexpr bool same_value() {
   if constexpr (std::is_void_v<A> || std::is_void_v<B>) return std::is_void_v<A> && std::is_void_v<B>;
   else if constexpr (std::is_pointer_v<A> || std::is_pointer_v<B>)

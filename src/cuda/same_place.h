@@ -1,4 +1,4 @@
-// Where tiles of a program lie.
+// Compares places of tiles.
 #pragma once
 #include "runtime/program.h"
 

@@ -16,8 +16,7 @@ namespace {
 
 static_assert(device::scan_block_length == scan_block && device::tile_threads == block_threads);
 
-// Two for each multiprocessor of a large GPU: with fewer, tiles of the same line are made side by side, and read twice. A guess, to be
-// measured.
+// Two per multiprocessor of a large GPU: with fewer, tiles of one line are scanned in parallel, and read twice. A guess, to be measured.
 constexpr std::int64_t fewest_groups = 256;
 
 const char* tiles_kernel(std::uint32_t bytes) {
@@ -44,7 +43,7 @@ device::ScanTable scan_table(const LibraryCall& x) {
   return t;
 }
 
-/// How many of the lines' elements, of so many bytes, a tile has room for.
+/// How the lines, with elements of so many bytes, are divided into tiles.
 device::ScanShape scan_shape(const Lines& l, std::uint32_t bytes) {
   if (l.count == 0) return {};
   const std::int64_t blocks = ceil_div(l.length, scan_block),
@@ -52,7 +51,7 @@ device::ScanShape scan_shape(const Lines& l, std::uint32_t bytes) {
                                     std::int64_t{device::scan_row_unit}) *
                                device::scan_row_unit +
                            device::scan_row_gap;
-  // A thread makes the chain of a row.
+  // One thread scans a row.
   const std::int64_t rows = std::min<std::int64_t>(device::scan_tile_bytes / row, device::tile_threads);
   const std::int64_t columns =
       l.inner <= rows ? l.inner : static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(rows)));
@@ -80,9 +79,9 @@ void add_scan(const Step& step, const LibraryCall& x, std::uint64_t, std::vector
   table.reserve<device::ScanTable>();
   device::ScanTable t = scan_table(x);
   std::vector<device::ScanItem> items;
-  std::int64_t groups = 0;                                              // of all items
+  std::int64_t groups = 0;                                              // over all items
   std::int64_t lines = 0, blocks = 0, most_groups = 0, most_tiles = 0;  // of the largest item
-  bool one_tile = true;                                                 // of every line
+  bool one_tile = true;                                                 // for every line
   std::uint64_t scratch = 0;
   for (const LibraryCall::Item& item : x.items) {
     const Lines l = lines_along(item.in_shapes[0], item.params[0]);

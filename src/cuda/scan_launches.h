@@ -1,4 +1,4 @@
-// The launches of running reductions: in tiles, by one launch where there are enough lines, else by three.
+// The launches of prefix scans: in tiles, with one launch if there are enough lines, else with three.
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -13,7 +13,7 @@ void Ends::end_late(int, std::exception_ptr failure) {
     failure_ = std::move(failure);
     has_failed_.store(true, std::memory_order_release);
   }
-  open_.fetch_sub(1, std::memory_order_release);  // last: its owner may go
+  open_.fetch_sub(1, std::memory_order_release);  // last: afterwards the owner may destroy this
 }
 
 void Ends::look() const {
@@ -62,7 +62,7 @@ Nccl::Id SharedRun::same_id(std::optional<int> peer) {
   return id;
 }
 
-// Whoever waits for NCCL waits for the others: it is their transport that knows whether they are there.
+// Waiting for NCCL means waiting for the other processes; the transport knows whether they are alive.
 void SharedRun::finish(std::span<Turn* const> turns) {
   if (nccl_ == nullptr) return;
   static const std::string step = "the end of a run over several processes";

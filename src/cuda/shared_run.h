@@ -1,4 +1,4 @@
-// One run of a program that other processes have a part in: what is asked of the way to them, and whether they are still there.
+// One run of a program over several processes: its requests to the transport, and whether the others are still there.
 #pragma once
 #include <atomic>
 #include <exception>
@@ -15,11 +15,11 @@ namespace shardarray::cuda {
 class CudaBackend;
 struct BetweenProcesses;
 
-/// What has been asked of a transport, until it has ended. Nothing may be under way when it goes.
+/// Requests to a transport, until they have ended. Must not be destroyed before.
 class Ends final : public LateRun {
  public:
   void end_late(int task, std::exception_ptr failure) override;
-  /// ask(LateEnd) asks for one thing.
+  /// ask(LateEnd) makes one request.
   template <class Ask> void add(const Ask& ask) {
     open_++;
     try {
@@ -30,7 +30,7 @@ class Ends final : public LateRun {
     }
   }
   bool have_ended() const { return open_.load(std::memory_order_acquire) == 0; }
-  /// Throws what something has failed with.
+  /// Throws if a request has failed.
   void look() const;
 
  private:
@@ -41,22 +41,21 @@ class Ends final : public LateRun {
 
 class SharedRun final : public Watched {
  public:
-  /// Begins it. `caller`: the run of the program that calls it, with the same others; it has what is said of NCCL here. Throws
-  /// TransportError.
+  /// Begins the run. `caller`: the run of the calling program, with the same processes; it decides about NCCL. Throws TransportError.
   SharedRun(CudaBackend& backend, const LocalPart& part, std::uint64_t numbers, SharedRun* caller);
   SharedRun(const SharedRun&) = delete;
   SharedRun& operator=(const SharedRun&) = delete;
   TransportRun& transport() { return *run_; }
-  /// Null: boxes go by way of the host's memory.
+  /// Null: boxes go through host memory.
   const BetweenProcesses* nccl() const { return nccl_; }
-  /// What the same peer, or this process, has made: all ask.
+  /// The id that `peer` has made, or, without one, this process: all processes call it.
   Nccl::Id same_id(std::optional<int> peer);
-  /// Throws what another process has failed with.
+  /// Throws if another process has failed.
   void look() override;
   void wait(const Ends& ends);
-  /// All is asked for: by NCCL it returns when it is done here.
+  /// Everything is enqueued; with NCCL it returns when it is done on this side.
   void finish(std::span<Turn* const> turns);
-  /// It has failed here: the others hear why, and what NCCL has under way is given up.
+  /// The run has failed here: tells the others why, and aborts NCCL's work in flight.
   void fail(const std::exception_ptr& why) noexcept;
 
  private:

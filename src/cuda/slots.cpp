@@ -30,7 +30,7 @@ class SlotAllocator {
   }
 
  private:
-  // The last instruction that needs a value. An inner stage needs what comes from outside to its end, since it runs again.
+  // Finds the last instruction that needs each value. An inner stage needs outside values until its end, since it is a loop.
   void find_last_uses() {
     std::int32_t begin = 0;
     for (const Stage& stage : k_.stages) {
@@ -53,7 +53,7 @@ class SlotAllocator {
     take(p.total, end);
     take(p.lost, end);
   }
-  /// A slot up to instruction `last`, which may write its own value there: operands are read first.
+  /// Takes a slot until instruction `last`, which may write its own value there: operands are read first.
   void take(int& slot, std::int32_t last) {
     if (free_.empty()) free_.push_back(slots_.count++);
     slot = free_.back();
@@ -71,7 +71,7 @@ class SlotAllocator {
 
   const Kernel& k_;
   std::vector<std::int32_t> last_;
-  std::vector<std::vector<int>> free_at_;  // instruction -> slots that are free from it on
+  std::vector<std::vector<int>> free_at_;  // by instruction from which slots are free
   std::vector<int> free_;
   std::int32_t freed_ = 0;
   KernelSlots slots_;

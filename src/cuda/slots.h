@@ -1,4 +1,4 @@
-// Which slot of an interpreting kernel holds which value.
+// Assigns the values of an interpreting kernel to slots.
 #pragma once
 #include <vector>
 
@@ -8,13 +8,13 @@ namespace shardarray::cuda {
 
 struct KernelSlots {
   struct Place {
-    int value = 0;            ///< of a reduce: its lane, later its result
+    int value = 0;            ///< of a reduce: the lane's value, later the result
     int total = 0, lost = 0;  ///< of a reduce
   };
   std::vector<Place> places;  ///< by instruction
   int count = 0;              ///< slots in use
 };
-/// A slot is free again after the last use of its value.
+/// A slot is reused after the last use of its value.
 KernelSlots slots_of(const Kernel& k);
 
 }  // namespace shardarray::cuda

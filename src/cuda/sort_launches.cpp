@@ -13,7 +13,7 @@ namespace {
 
 class SortLaunches {
  public:
-  /// Of the columns of `x`, or of the entries alone.
+  /// For the columns of `x`, or for the entries alone.
   SortLaunches(const Step& step, const LibraryCall& x, std::int64_t (*dimension)(const LibraryCall::Item&),
                bool columns)
       : step_(step), x_(x), columns_(columns) {
@@ -42,7 +42,7 @@ class SortLaunches {
   }
 
  private:
-  /// Table: begins with a T, whose items come behind it.
+  /// The table begins with a T, followed by its items.
   template <class T> T reserved(LaunchTable& table) {
     table.reserve<T>();
     for (std::size_t k = 0; k < lines_.size(); k++) items_.push_back(sort_item(k, table));
@@ -106,7 +106,7 @@ class SortLaunches {
     to.push_back(launch("shardarray_sort_put", elements_, table));
   }
 
-  /// Values of pairs are elements where nothing else follows the keys.
+  /// Values of pairs are elements if the keys are the only column.
   bool are_elements() const { return pairs_ && x_.in_types.size() == 1 && itemsize(x_.in_types[0]) <= 4; }
 
   void add_pairs(std::vector<KernelLaunch>& to) {
@@ -123,7 +123,7 @@ class SortLaunches {
     add("shardarray_pair_keys", pairs_->unsorted());
     pairs_->add_sort(to);
     if (are_elements()) return add("shardarray_pair_put", pairs_->sorted());
-    // The columns follow as those of a merge do.
+    // The columns are permuted as after a merge sort.
     LaunchTable last;
     items_.clear();
     scratch_ = pairs_->scratch_bytes();
@@ -139,7 +139,7 @@ class SortLaunches {
   std::optional<PairLines> pairs_;       // none: merges
   std::vector<Lines> lines_;             // by item
   std::vector<device::SortItem> items_;  // by item
-  std::uint32_t side_ = 0;               // which `entries` are sorted in the end
+  std::uint32_t side_ = 0;               // which of `entries` is sorted in the end
   std::uint64_t scratch_ = 0;
   std::int64_t elements_ = 0, length_ = 0, runs_ = 0;  // of the largest item
   std::int64_t all_ = 0;                               // elements

@@ -1,4 +1,4 @@
-// The launches of sorts: short lines by merging runs, long ones as pairs (pair_sort.h).
+// The launches of sorts: short lines by merge sort, long ones as pairs (pair_sort.h).
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -9,35 +9,34 @@
 
 namespace shardarray::cuda {
 
-/// Throws CompileError: what `takes` names is all that there is.
+/// Throws CompileError; `takes` names the supported dtypes.
 [[noreturn]] void refuse_dtype(const char* what, DType t, const char* takes);
 
 void add_sort(const Step& step, const LibraryCall& call, std::uint64_t, std::vector<KernelLaunch>& to);
 
-/// The first operand's rows of a call [b, n], sorted by merges: device::SortEntry, line by line, for launches that come next.
+/// The rows of a call's first operand [b, n], sorted by merges: device::SortEntry, line by line, for the next launches.
 struct SortedEntries {
-  std::vector<std::uint64_t> entries;  ///< bytes into scratch memory, by item
+  std::vector<std::uint64_t> entries;  ///< scratch offsets, by item
   std::uint64_t scratch_bytes = 0;
 };
 SortedEntries add_sort_of_entries(const Step& step, const LibraryCall& call, std::vector<KernelLaunch>& to);
 
-/// Whether lines of up to `length` elements, so many in all items, are sorted as pairs. Such sorts are no part of a program that is one
-/// kernel.
+/// Whether lines of up to `length` elements, `elements` in all items, are sorted as pairs. A program with such a sort is not one kernel.
 bool sorts_as_pairs(std::int64_t length, std::int64_t elements = 0);
 
-/// The lines of a step's items one after the other, as pairs: what becomes of their memory.
+/// The lines of all items of a step as pairs: the layout of their scratch memory.
 class PairLines {
  public:
-  /// `key_bits`: of an element's part of a key.
+  /// `key_bits`: the element's part of a key.
   PairLines(const Step& step, const std::vector<Lines>& lines, std::uint32_t key_bits);
-  /// Of an item: its first element and its first line, in those of all items.
+  /// An item's first element and first line, counted over all items.
   std::int64_t first(std::size_t item) const { return first_[item]; }
   std::int64_t first_line(std::size_t item) const { return first_line_[item]; }
 
-  /// Where they are written, and where they are sorted. Of several lines with keys of 64 bits the sorted keys are lines.
+  /// Where pairs are written, and where the sorted ones are. With 64-bit keys and several lines, the sorted keys are line numbers.
   const device::Pairs& unsorted() const { return unsorted_; }
   const device::Pairs& sorted() const { return sorted_; }
-  /// What sorts them, behind a launch that writes them.
+  /// The launches that sort them, after one that writes them.
   void add_sort(std::vector<KernelLaunch>& to);
   std::uint64_t scratch_bytes() const { return scratch_; }
 

@@ -10,7 +10,7 @@
 namespace shardarray::cuda {
 namespace {
 
-constexpr std::uint64_t box_alignment = 16;  // what a copy moves at once
+constexpr std::uint64_t box_alignment = 16;  // a copy's widest access
 
 class ExchangeSplitter {
  public:
@@ -45,12 +45,12 @@ class ExchangeSplitter {
     const Exchange::Piece* piece;
     const Exchange::Source* source;
   };
-  /// From one GPU to another, or to itself where it is combined with others' boxes: a piece has one way to read its sources.
+  /// Boxes from one GPU to another; or to itself, if combined with others' boxes: all sources of a piece are read the same way.
   struct Boxes {
-    std::map<std::vector<std::int64_t>, std::size_t> known;  // by place and form
+    std::map<std::vector<std::int64_t>, std::size_t> known;  // by place and shape
     std::vector<Box> all;
     std::uint64_t bytes = 0;
-    std::uint64_t packed_at = 0, received_at = 0;  // in the staging memory of one and the other
+    std::uint64_t packed_at = 0, received_at = 0;  // in the staging memory of the sender and the receiver
   };
 
   std::size_t gpu(int device) const {
@@ -79,7 +79,7 @@ class ExchangeSplitter {
     return b.all[it->second];
   }
 
-  /// A GPU's staging memory: what it sends, what it receives, its own boxes.
+  /// Lays out a GPU's staging memory: what it sends, what it receives, its own boxes.
   void place(std::size_t g) {
     SplitExchange::Part& part = split_.parts[g];
     const auto take = [&](std::uint64_t bytes) {

@@ -1,4 +1,4 @@
-// An exchange over GPUs that cannot read each other's memory: what each packs, sends, receives and puts in its place.
+// An exchange between GPUs that cannot read each other's memory: what each packs, sends, receives and delivers.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -9,21 +9,21 @@
 namespace shardarray::cuda {
 
 struct SplitExchange {
-  /// All boxes for one other GPU, or from it, one after the other.
+  /// All boxes for, or from, one other GPU, contiguous.
   struct Block {
     int gpu = 0;
     std::uint64_t offset = 0, bytes = 0;  ///< in the staging memory
   };
   struct Part {
     Exchange packed;     ///< into the staging memory
-    Exchange delivered;  ///< from there, and from the GPU's own tiles, once everything is received
+    Exchange delivered;  ///< from there and from the GPU's own tiles, once everything has arrived
     std::vector<Block> sent, received;
     std::uint64_t staging_bytes = 0;
   };
   std::vector<Part> parts;  // by GPU
 };
-/// `gpu_of`: by device, of `gpus` GPUs. `staging`: the base of each GPU's staging memory. Sources of a piece are combined in the order
-/// given, whichever GPU they are on. A box that several items of a GPU need is sent once.
+/// `gpu_of`: by device, among `gpus` GPUs. `staging`: the base of each GPU's staging memory. A piece's sources are combined in the given
+/// order, whichever GPU they are on. A box that several items of a GPU need is sent once.
 SplitExchange split_exchange(const Exchange& x, std::span<const int> gpu_of, int gpus, std::uint32_t staging);
 
 }  // namespace shardarray::cuda

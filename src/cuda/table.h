@@ -1,4 +1,4 @@
-// Writes the table of a launch, and reads it.
+// Writes and reads the table of a launch.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace shardarray::cuda {
 
 class LaunchTable {
  public:
-  /// Room for one T, written later: the kernel's struct is the first.
+  /// Reserves room for one T, written later; the kernel's struct comes first.
   template <class T> std::uint32_t reserve() { return grow(sizeof(T)); }
   template <class T> void put(std::uint32_t offset, const T& x) {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -43,7 +43,7 @@ class LaunchTable {
   std::vector<std::byte> bytes_;
 };
 
-/// A launch's table, from which kernels read.
+/// Reads a launch's table.
 class TableReader {
  public:
   explicit TableReader(const std::vector<std::byte>& table) : table_(table) {}
