@@ -12,14 +12,14 @@ inline char* address(void* const* bases, const Ref& r) {
   return static_cast<char*>(bases[r.base]) + r.offset;
 }
 
-/// What stands at p, aligned or not.
+/// The T at p, aligned or not.
 template <class T> T read_number(const char* p) {
   T x;
   std::memcpy(&x, p, sizeof x);
   return x;
 }
 
-/// The addresses of a function's arguments; few of them ask for no memory.
+/// The addresses of a function's arguments; a few need no allocation.
 class ArgumentAddresses {
  public:
   ArgumentAddresses(void* const* bases, std::span<const Ref> refs)
@@ -32,7 +32,7 @@ class ArgumentAddresses {
 
  private:
   static constexpr std::size_t few = 64;
-  void* few_[few];  // not zeroed
+  void* few_[few];  // left uninitialized
   std::vector<void*> many_;
 };
 

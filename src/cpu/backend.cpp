@@ -1,4 +1,4 @@
-// The CPU backend: virtual devices, which are data and never threads.
+// The CPU backend: virtual devices, which own data but no threads.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,9 +17,9 @@
 namespace shardarray {
 namespace {
 
-// Parts for the workers of a large machine; rows that keep them busy. A transfer's start keeps tiny values from detours that save a
-// few bytes; 50 operations take as long as one f32 is copied (two cores with AVX2: 179 GFLOP/s in products, 14 GB/s). Sums go together
-// up to what one message between processes takes.
+// split: enough parts for the workers of a large machine. enough_rows keep them busy. A transfer's start cost keeps tiny values from
+// detours that save a few bytes. 50 operations take as long as copying one f32 (two cores with AVX2: 179 GFLOP/s in products, 14 GB/s).
+// Sums are joined up to the size of one message between processes.
 constexpr Target cpu_target = {.split = {.min_points = 1 << 17, .most_results = 16, .parts = 64},
                                .fusion = {.most_operations = 256, .enough_rows = 16, .few_points = 16384},
                                .alignment = 64,
@@ -63,7 +63,7 @@ class CpuBackend final : public Backend {
     return {static_cast<std::byte*>(b->data), b->bytes};
   }
   void copy(const BufferRef& to, const BufferRef& from, std::size_t bytes) override {
-    from->owner->copy_to_host(to->data, from, bytes);  // which this memory is
+    from->owner->copy_to_host(to->data, from, bytes);  // this memory is host memory
   }
   std::unique_ptr<Executable> load(std::shared_ptr<const Program> program) override {
     return make_cpu_executable(std::move(program));
@@ -83,8 +83,8 @@ class CpuBackend final : public Backend {
   }
   Transport* const transport_;
   std::vector<Device> all_;   // of all processes
-  std::size_t first_ = 0;     // own one among them
-  std::deque<Arena> arenas_;  // one per device, for accounting; no element ever moves
+  std::size_t first_ = 0;     // index of this process's first device
+  std::deque<Arena> arenas_;  // one per device, for accounting; elements never move
 };
 
 }  // namespace

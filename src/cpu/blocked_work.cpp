@@ -13,7 +13,7 @@ namespace {
 bool same(const MemoryRange& a, const MemoryRange& b) {
   return a.base == b.base && a.lo == b.lo && a.hi == b.hi;
 }
-/// Whether ranges that meet do so at the same elements.
+/// Whether overlapping ranges cover the same elements in the same order.
 bool in_step(const MemoryRanges& a, const MemoryRanges& b) {
   return std::all_of(a.begin(), a.end(), [&](const MemoryRange& x) {
     return std::all_of(b.begin(), b.end(),
@@ -21,11 +21,11 @@ bool in_step(const MemoryRanges& a, const MemoryRanges& b) {
   });
 }
 
-/// Neighbours that may go through their elements side by side.
+/// Consecutive works that may run block by block together.
 class Neighbours {
  public:
   std::int64_t bytes() const { return bytes_; }
-  /// Whether blocks save a quarter of the memory traffic; with less, the streams that they add cost as much.
+  /// Whether blocking saves a quarter of the memory traffic; below that, the extra streams cost as much.
   bool gains() const { return bytes_ >= BlockedWork::least_bytes && 3 * walked_bytes_ >= 4 * bytes_; }
 
   bool fits(const Work& w) const {
@@ -60,8 +60,8 @@ class Neighbours {
 
   std::int64_t elements_ = 0;
   bool flush_denormals_ = false;
-  MemoryRanges reads_, writes_, ranges_;       // ranges: of several elements, each once
-  std::int64_t bytes_ = 0, walked_bytes_ = 0;  // of the ranges; where each work walks its own
+  MemoryRanges reads_, writes_, ranges_;       // ranges: those of several elements, without duplicates
+  std::int64_t bytes_ = 0, walked_bytes_ = 0;  // of `ranges`; of each work's own ranges, summed
 };
 
 }  // namespace
@@ -90,7 +90,7 @@ void BlockedWork::join(std::vector<Work>& works, std::deque<BlockedWork>& store)
 }
 
 BlockedWork::BlockedWork(std::span<const Work> works, std::int64_t bytes) : elements_(works[0].elements) {
-  constexpr std::int64_t whole = LoopNest::tile;  // units of every pass
+  constexpr std::int64_t whole = LoopNest::tile;  // a multiple of every pass's grain
   block_ = std::max<std::int64_t>(1, block_bytes * elements_ / bytes / whole) * whole;
   for (const Work& w : works) {
     passes_.push_back({w.units, w.grain});

@@ -1,6 +1,5 @@
-// BlockedWork: works over the same elements that follow one another. They run block by block, so that what one has read or written
-// is still in the cache for the next: an all-reduce with what is computed before and behind it reads memory once and writes
-// it once.
+// BlockedWork: consecutive works over the same elements, run block by block, so that what one has read or written is still in cache for the
+// next: an all-reduce fused with the computations around it reads and writes memory once.
 #pragma once
 #include <deque>
 #include <span>
@@ -12,19 +11,19 @@ namespace shardarray {
 
 class BlockedWork {
  public:
-  /// What a block touches: half of a small second-level cache; and how many elements it has at least, or its calls cost too much.
+  /// Bytes that a block touches: half of a small L2 cache. And its least elements, below which calls cost too much.
   static constexpr std::int64_t block_bytes = 128 << 10, least_block = 512;
-  /// Works that touch less find it in the cache anyway.
+  /// Smaller works find their data in the cache anyway.
   static constexpr std::int64_t least_bytes = 1 << 20;
 
-  /// Puts one work in the place of neighbours that gain by it; `store` keeps what it runs.
+  /// Replaces consecutive works that gain by it with one work each; `store` owns what it runs.
   static void join(std::vector<Work>& works, std::deque<BlockedWork>& store);
 
-  /// These touch so many bytes, shared ones counted once.
+  /// The works touch so many bytes, shared ones counted once.
   BlockedWork(std::span<const Work> works, std::int64_t bytes);
   std::int64_t units() const;
   double cost_ns() const { return cost_ns_; }
-  /// Blocks [begin, end) through all passes.
+  /// Runs blocks [begin, end) through all passes.
   void run(void* const* bases, std::int64_t begin, std::int64_t end) const;
 
  private:

@@ -56,7 +56,7 @@ void RepeatedProgram::run(void* const* bases, std::int64_t, std::int64_t) const 
     if (read_number<std::uint8_t>(address(bases, item_.answer)) == 0) break;
     body_.run_once(bases, runs, of_body);
   }
-  if (runs % 2 == 1) return;  // the last run wrote where the results are
+  if (runs % 2 == 1) return;  // the last run wrote to where the results belong
   for (const ProgramLoop::Carry& c : item_.carries)
     if (c.bytes > 0)
       std::memcpy(address(bases, c.even), address(bases, runs == 0 ? c.first : c.odd), c.bytes);

@@ -1,4 +1,4 @@
-// Programs that are called by a step of another one: so many times, one of several, or as long as another one says so.
+// Programs called by a step of another program: a fixed number of times, one of several, or while another program says so.
 #pragma once
 #include <algorithm>
 #include <deque>
@@ -10,11 +10,11 @@
 
 namespace shardarray {
 
-/// One item of a ProgramCall: one unit. Its runs share their steps out among the workers that are free.
+/// One item of a ProgramCall: one unit. The steps of its runs are shared among free workers.
 class CalledProgram {
  public:
-  /// bases[counters] points to the bytes received so far, as in ExchangePlan; it is read where the called program has transfers.
-  /// `transport`: to the other processes of a part.
+  /// bases[counters] points to the bytes received so far, as in ExchangePlan; read if the called program has transfers. `transport`: to the
+  /// other processes, for a part.
   CalledProgram(const ProgramCall& call, const ProgramCall::Item& item, std::uint32_t counters,
                 Transport* transport)
       : call_(call),
@@ -23,7 +23,7 @@ class CalledProgram {
         program_(call.part ? make_cpu_executable(call.part, *transport) : make_cpu_executable(call.program)) {
   }
   void run(void* const* bases, std::int64_t begin, std::int64_t end) const;
-  /// Run number `run` alone. `mine`: room for its bases, kept from run to run.
+  /// Runs only run number `run`. `mine`: room for its bases, reused between runs.
   void run_once(void* const* bases, std::int64_t run, std::vector<void*>& mine) const;
   std::int64_t units() const { return 1; }
   double cost_ns() const { return program_->cost_ns() * static_cast<double>(call_.trip); }
@@ -40,7 +40,7 @@ class ChosenProgram {
  public:
   ChosenProgram(const ProgramChoice& choice, const ProgramChoice::Item& item, std::uint32_t counters,
                 Transport* transport);
-  /// Throws InternalError where there is no branch of that number.
+  /// Throws InternalError if there is no branch of that number.
   void run(void* const* bases, std::int64_t begin, std::int64_t end) const;
   std::int64_t units() const { return 1; }
   double cost_ns() const;
@@ -60,7 +60,7 @@ class RepeatedProgram {
         body_(loop.body(), loop.body().items[0], counters, transport) {}
   void run(void* const* bases, std::int64_t begin, std::int64_t end) const;
   std::int64_t units() const { return 1; }
-  /// Of a few runs: how many there are nobody knows.
+  /// Estimated for a few runs: their number is unknown.
   double cost_ns() const { return 8 * (condition_.cost_ns() + body_.cost_ns()); }
 
  private:

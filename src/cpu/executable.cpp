@@ -19,10 +19,10 @@ namespace {
 
 constexpr std::int64_t chunks_per_item = 32;  // enough for the workers of a large machine
 
-// The full tier takes so many times as long to compile as the quick one.
+// How much longer the full tier compiles than the quick one.
 constexpr double full_factor = 4;
-// What it takes to decide which kernels are worth it; they are looked through again when so many times as much has been spent,
-// then whenever that has doubled.
+// The cost of deciding which kernels are worth compiling; the decision is made when the time spent reaches look_factor times that cost, and
+// again whenever it doubles.
 constexpr double look_ns = 20'000, look_work_ns = 3'000, look_factor = 4;
 
 /// One way to run the program.
@@ -35,7 +35,7 @@ struct ProgramTasks {
     code = std::move(compiled);
   }
 
-  /// In chunks.
+  /// Splits the work into chunks.
   void add(const Work& w) {
     if (w.box >= 0) return graph.add_late(w.box, w.reads, w.writes);
     const Task& all = w.units;
@@ -44,7 +44,7 @@ struct ProgramTasks {
     const std::int64_t units = all.end - all.begin,
                        most = std::min(std::max<std::int64_t>(1, units / w.least_units), chunks_per_item),
                        chunks = std::clamp<std::int64_t>(by_cost, 1, most);
-    const auto start = [&](std::int64_t c) {  // units * c may not fit
+    const auto start = [&](std::int64_t c) {  // units * c may overflow
       return all.begin + units / chunks * c + std::min(c, units % chunks);
     };
     std::vector<Task> tasks;
@@ -72,7 +72,7 @@ class TieredExecutable final : public CpuExecutable {
       compile(CodeTier::quick, CompiledWork::endless_runs);
   }
 
-  /// It will run often.
+  /// The program will run often.
   void prepare() const override {
     if (stage_.load(std::memory_order_relaxed) == Stage::interpreted) haste_ = 10;
   }
@@ -93,13 +93,13 @@ class TieredExecutable final : public CpuExecutable {
           bases.size(), program_->base_count));
     }
     if (stage_.load(std::memory_order_relaxed) == Stage::done) return run_tasks(bases, report, numbers);
-    // Two runs at once may count as one.
+    // Concurrent runs may count as one.
     const double spent =
         haste_.load(std::memory_order_relaxed) * (spent_.load(std::memory_order_relaxed) + cost_of_run_);
     if (spent >= next_.load(std::memory_order_relaxed)) spend(spent);
     const auto start = std::chrono::steady_clock::now();
     run_tasks(bases, report, numbers);
-    // What code would replace; estimates know nothing of a run with many small steps.
+    // The time that code would save; estimates miss the overhead of many small steps.
     const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - start;
     const double counted = std::max(cost_of_run_, share_ * took.count());
     spent_.store(spent_.load(std::memory_order_relaxed) + counted, std::memory_order_relaxed);
@@ -113,7 +113,7 @@ class TieredExecutable final : public CpuExecutable {
       for (const PartBox& b : part_->boxes)
         if (b.transfer >= 0)
           report->received[static_cast<std::size_t>(b.transfer)] += static_cast<std::int64_t>(b.bytes);
-    // One more base: where exchanges count what they move.
+    // One extra base: the counters of exchanges.
     constexpr std::size_t small = 256;
     void* on_stack[small];
     std::vector<void*> on_heap(bases.size() < small ? 0 : bases.size() + 1);
@@ -133,7 +133,7 @@ class TieredExecutable final : public CpuExecutable {
 
   void add_tasks(std::unique_ptr<ProgramTasks> tasks) const {
     current_.store(tasks.get(), std::memory_order_release);
-    tasks_.push_back(std::move(tasks));  // a run of the one before may still go on
+    tasks_.push_back(std::move(tasks));  // a run may still use the previous tasks
   }
 
   void choose_budget() {
@@ -143,20 +143,20 @@ class TieredExecutable final : public CpuExecutable {
     next_ = look_factor * (look_ns + look_work_ns * static_cast<double>(works_.all().size()));
   }
 
-  /// So much has been spent that code may be worth it.
+  /// Enough time has been spent that compiling may pay.
   void spend(double spent) const {
     const std::unique_lock lock(mutex_, std::try_to_lock);
-    if (!lock) return;  // somebody else is at it
+    if (!lock) return;  // another thread does it
     const Stage stage = stage_.load(std::memory_order_relaxed);
     if (stage == Stage::quick) compile(CodeTier::full, CompiledWork::endless_runs);
     if (stage != Stage::interpreted) return;
-    // Hot kernels do not wait for those that never are.
+    // Hot kernels do not wait for those that never become hot.
     const bool hot = kernels_ > 0 && spent_.load(std::memory_order_relaxed) >= 2 * full_factor * worth_ns_;
     compile(hot ? CodeTier::full : tier_, spent / cost_of_run_);
     if (stage_.load(std::memory_order_relaxed) == Stage::interpreted) next_ = 2 * spent;
   }
 
-  /// What is worth it after so many runs in the interpreter. At once the full tier where a single run costs as much.
+  /// Compiles what is worth it after so many interpreted runs. Uses the full tier at once if a single run costs as much.
   void compile(CodeTier tier, double runs) const {
     auto code = CompiledWork::make(works_, tier, runs);
     if (!code) {
@@ -174,8 +174,8 @@ class TieredExecutable final : public CpuExecutable {
     tier_ = tier;
     add_tasks(std::make_unique<ProgramTasks>(std::move(code)));
     if (!all) return;
-    // Generated code costs a fraction of the interpreter, and its tiers differ by less. What failed in the full tier is tried
-    // again less and less often.
+    // Generated code costs a fraction of interpretation, and the tiers differ by less. What failed in the full tier is retried less and
+    // less often.
     next_budget_ *= full_factor;
     haste_ = 1;
     spent_ = 0;
@@ -184,21 +184,21 @@ class TieredExecutable final : public CpuExecutable {
   }
 
   std::shared_ptr<const Program> program_;
-  std::shared_ptr<const LocalPart> part_;  // null: one process has the whole program
+  std::shared_ptr<const LocalPart> part_;  // null: this process has the whole program
   Transport* transport_;
   WorkList works_;
   mutable std::mutex mutex_;  // held while compiling
   mutable std::vector<std::unique_ptr<ProgramTasks>> tasks_;
   mutable std::atomic<const ProgramTasks*> current_{nullptr};
   mutable std::atomic<Stage> stage_{Stage::interpreted};
-  // Nanoseconds in the interpreter since the last tier; when the next look or tier comes.
+  // Nanoseconds interpreted since the last tier; when to decide next or compile the next tier.
   mutable std::atomic<double> spent_{0}, next_{0}, haste_{1};
   mutable double compile_ns_ = 0, next_budget_ = 0;  // under the mutex: of the quick tier; until the next one
-  // Under the mutex: works that are code, what compiling those takes, how they are compiled.
+  // Under the mutex: compiled works, their compile time, their tier.
   mutable std::size_t kernels_ = 0;
   mutable double worth_ns_ = 0;
   mutable CodeTier tier_ = CodeTier::quick;
-  double cost_of_run_ = 0, share_ = 0;  // of what code would replace; its part of a run
+  double cost_of_run_ = 0, share_ = 0;  // of what code would replace; its share of a run
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// A program made ready for the CPU: a task graph of plans. It starts in the interpreter and moves on to generated
-// code when that pays; the bits stay the same.
+// A program ready to run on the CPU: a task graph of plans. It starts in the interpreter and switches to generated code when that pays; the
+// bits stay the same.
 #pragma once
 #include <memory>
 
@@ -11,11 +11,11 @@ namespace shardarray {
 
 class CpuExecutable : public Executable {
  public:
-  /// Of one run, as it runs now.
+  /// Of one run, in its current tier.
   virtual double cost_ns() const = 0;
 };
 std::unique_ptr<CpuExecutable> make_cpu_executable(std::shared_ptr<const Program> program);
-/// Its boxes go by `transport`, which lives as long.
+/// Its boxes use `transport`, which must outlive it.
 std::unique_ptr<CpuExecutable> make_cpu_executable(std::shared_ptr<const LocalPart> part,
                                                    Transport& transport);
 

@@ -1,4 +1,4 @@
-// One run of a part of a program that spans processes: its boxes are the late tasks of the graph.
+// One run of a process's part of a program: its boxes are the late tasks of the graph.
 #pragma once
 #include <memory>
 

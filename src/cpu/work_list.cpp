@@ -10,7 +10,7 @@
 namespace shardarray {
 namespace {
 
-/// Work::elements of a loop: each point of its domain for itself.
+/// Work::elements of a loop, if its points are independent.
 std::int64_t walked_elements(const Kernel& k, const Loop::Item& item) {
   if (!is_pointwise(k)) return 0;
   const std::int64_t n = num_elements(item.extents);
@@ -23,7 +23,7 @@ std::int64_t walked_elements(const Kernel& k, const Loop::Item& item) {
   return n;
 }
 
-/// Work::elements of an exchange: one piece, which is the whole of its destination and of its sources.
+/// Work::elements of an exchange: one piece that covers its destination and its sources entirely.
 std::int64_t walked_elements(const Exchange& x, const Exchange::Item& item) {
   if (item.fill || item.pieces.size() != 1 || lies_there(item.pieces[0])) return 0;
   const Exchange::Piece& p = item.pieces[0];
@@ -35,7 +35,7 @@ std::int64_t walked_elements(const Exchange& x, const Exchange::Item& item) {
   return all ? n : 0;
 }
 
-/// A call of programs over several processes.
+/// Whether it calls a program over several processes.
 bool calls_a_part(const Step& s) {
   const ProgramCall* first = std::get_if<ProgramCall>(&s.body);
   if (const auto* const choice = std::get_if<ProgramChoice>(&s.body)) first = &choice->branches[0];
@@ -115,7 +115,7 @@ void WorkList::add(const Exchange& x) {
     if (filled > 0 && cost > 2 * chunk_ns) {
       append({{}, ranges.writes}, task_of(plan, 0, filled, plan.cost_ns(0, filled)));
       append(std::move(ranges), task_of(plan, filled, units, plan.cost_ns(filled, units)));
-    } else {  // what is filled first is one task
+    } else {  // filling and pieces are one task
       Work& work =
           append(std::move(ranges), task_of(plan, 0, units, filled > 0 ? std::min(cost, chunk_ns) : cost));
       work.elements = walked_elements(x, i);

@@ -1,4 +1,4 @@
-// WorkList: a program's items as the task graph takes them, each with the memory that it touches and a plan that runs it.
+// WorkList: a program's items as the task graph takes them: each with the memory it touches and a plan that runs it.
 #pragma once
 #include <deque>
 #include <span>
@@ -17,24 +17,24 @@ namespace shardarray {
 
 struct Work {
   MemoryRanges reads, writes;
-  Task units;  ///< all of them; they may be cut anywhere
-  /// Where every range is so many elements that units walk once, front to back, or one element that is only read: their number
-  /// and how many a unit takes. Else one of them is 0.
+  Task units;  ///< all units; they may be split anywhere
+  /// If units walk every range of so many elements once, front to back, or read a single element: the number of elements, and per unit.
+  /// Else one of them is 0.
   std::int64_t elements = 0, grain = 0;
-  std::int64_t least_units = 1;  ///< of a chunk
+  std::int64_t least_units = 1;  ///< per chunk
   const Loop* loop = nullptr;
   const Loop::Item* item = nullptr;  ///< of the loop
   const GemmPlan* gemm = nullptr;
-  std::int64_t box = -1;  ///< in place of units: the number of a box that moves between processes
+  std::int64_t box = -1;  ///< replaces the units: the number of a box that moves between processes
 
-  /// Touches what `w` touches as well.
+  /// Also touches what `w` touches.
   void add_ranges(const Work& w) {
     reads.insert(reads.end(), w.reads.begin(), w.reads.end());
     writes.insert(writes.end(), w.writes.begin(), w.writes.end());
   }
 };
 
-/// A task this long pays for its 100 ns: longer work is cut.
+/// The length at which a task pays for its 100 ns overhead: longer work is split.
 inline constexpr double chunk_ns = 10'000;
 
 /// Units [begin, end) of something with run().
@@ -49,19 +49,19 @@ template <class Plan> Task all_units(const Plan& plan) {
   return task_of(plan, 0, plan.units(), plan.cost_ns());
 }
 
-/// The works of a program in order, run by the interpreter and by what needs no code. The program outlives them.
+/// A program's works in order, run by the interpreter and by plans that need no generated code. The program must outlive them.
 class WorkList {
  public:
-  /// `boxes`: of LocalPart; they go by `transport`, as those of called programs do. Throws CompileError for what the CPU has no kernel for, InternalError for addresses outside of the
-  /// program's bases.
+  /// `boxes`: of LocalPart; they and those of called programs use `transport`. Throws CompileError if the CPU has no kernel, InternalError
+  /// for addresses outside of the program's bases.
   explicit WorkList(const Program& program, std::span<const PartBox> boxes = {},
                     Transport* transport = nullptr);
   WorkList(const WorkList&) = delete;
   WorkList& operator=(const WorkList&) = delete;
   const std::vector<Work>& all() const { return all_; }
-  /// Bases below are scratch: nothing there is read after the program.
+  /// Lower bases are scratch: not read after the program.
   std::uint32_t scratch_bases() const { return scratch_bases_; }
-  /// What one run takes in the interpreter and, where code of their own is worth it, in products.
+  /// Time of one run in the interpreter, and in products that may be worth generated code.
   double interpreted_ns() const { return interpreted_ns_; }
 
  private:
@@ -76,7 +76,7 @@ class WorkList {
   Work& append(ItemRanges ranges, Task units);
   void append_call(ItemRanges ranges, Task units, const ProgramCall& call);
 
-  /// In one order in all processes: calls that send something, boxes before them, boxes behind them.
+  /// Keeps one order in all processes: of calls that communicate, and of boxes before and after them.
   MemoryRange turn() const { return {base_count_, 0, 1}; }
 
   std::uint32_t base_count_, scratch_bases_;

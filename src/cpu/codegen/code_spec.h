@@ -1,4 +1,4 @@
-// What generated code is made of: single kernels, and small ones one after another.
+// The inputs of code generation: single kernels, and sequences of small ones.
 #pragma once
 #include <cstdint>
 #include <variant>
@@ -12,21 +12,21 @@ namespace shardarray {
 
 using KernelSpec = std::variant<LoopNestSpec, GemmSpec>;
 
-/// Kernels that a program runs in this order, as one function: its `args` are the program's base pointers. Loops have fixed
-/// numbers; products run their whole batch.
+/// Kernels that a program runs in this order, as one function whose `args` are the program's base pointers. Loops have fixed numbers;
+/// products run their whole batch.
 struct SequenceSpec {
   struct Call {
     std::size_t kernel = 0;             ///< index into `kernels`
-    std::vector<Ref> args;              ///< of the kernel's function
+    std::vector<Ref> args;              ///< the arguments of the kernel's function
     std::vector<std::int64_t> numbers;  ///< of a loop
   };
-  std::vector<KernelSpec> kernels;  ///< each once
+  std::vector<KernelSpec> kernels;  ///< without duplicates
   std::vector<Call> calls;
 
   std::vector<std::uint64_t> key() const;
 };
 
-/// What a function is made of. All are called alike.
+/// The input of one function. All functions have the same signature.
 using CodeSpec = std::variant<LoopNestSpec, GemmSpec, SequenceSpec>;
 /// Equal keys, equal code.
 Words key_of(const KernelSpec& s);

@@ -19,8 +19,8 @@ namespace {
 constexpr std::size_t kept_kernels = 1024, most_known = 8192, most_said = 8;
 
 std::atomic<int> mode_setting{-1};
-std::atomic<CodeStore*> chosen_store{nullptr}, lasting_store{nullptr};  // of a test; of the process
-std::atomic<bool> process_ends{false};                                  // exit() has come to what LLVM needs
+std::atomic<CodeStore*> chosen_store{nullptr}, lasting_store{nullptr};  // set by a test; of the process
+std::atomic<bool> process_ends{false};                                  // exit() is at LLVM's objects
 
 }  // namespace
 
@@ -56,21 +56,21 @@ CodeStore& CodeStore::instance() {
     made->close_at_exit();
     const auto unlock = [] { lasting_store.load()->mutex_.unlock(); };
     pthread_atfork([] { lasting_store.load()->mutex_.lock(); }, unlock,
-                   unlock);  // a child compiles and ends as any process
+                   unlock);  // a forked child may compile and exit like any process
     return made;
   }();
   return *store;
 }
 CodeStore* CodeStore::set_instance(CodeStore* store) { return chosen_store.exchange(store); }
 
-/// LLVM's static objects go at exit(), the last one first: from before the first of them goes nothing is compiled or linked any
-/// more. Some are made while it works: this is called after the first uses too.
+/// LLVM's static objects are destroyed by exit(), in reverse order: nothing may be compiled or linked from before the first of them goes.
+/// Some are created at first use, so this is called after the first uses too.
 void CodeStore::close_at_exit() {
   constexpr int few = 8;
   if (this != lasting_store || exits_ == few) return;
   exits_++;
   std::atexit([] {
-    const std::lock_guard lock(lasting_store.load()->mutex_);  // nobody is in the middle of it
+    const std::lock_guard lock(lasting_store.load()->mutex_);  // waits for a running compilation
     process_ends = true;
   });
 }
@@ -80,7 +80,7 @@ CodeStore::Stats CodeStore::stats() {
   return stats_;
 }
 
-/// Code of a better tier serves too.
+/// Code of a better tier will do.
 bool CodeStore::find(const Words& key, CodeTier tier, MachineCode& code) {
   const auto it = known_.find(key);
   if (it == known_.end() || it->second.tier < tier) return false;
@@ -109,7 +109,7 @@ bool CodeStore::has(const CodeSpec& spec, CodeTier tier) {
   return find(words, tier, code) || cache_.has(object_key(words, tier));
 }
 
-/// The object of a kernel, from the disk or compiled now.
+/// The object of a kernel, from disk or compiled now.
 std::shared_ptr<const LinkedCode> CodeStore::build(const CodeSpec& spec, const Words& words, CodeTier tier) {
   const std::vector<char> key = object_key(words, tier);
   if (const auto object = cache_.find(key)) {
@@ -117,7 +117,7 @@ std::shared_ptr<const LinkedCode> CodeStore::build(const CodeSpec& spec, const W
       auto code = timed("link", [&] { return generator_->link(*object, 1); });
       stats_.loaded++;
       return code;
-    } catch (const CompileError&) {}  // as good as none
+    } catch (const CompileError&) {}  // as if it were not cached
   }
   const std::vector<char> object = timed(tier == CodeTier::quick ? "code, quick" : "code, full", [&] {
     return generator_->compile({&spec, 1}, tier);
@@ -128,7 +128,7 @@ std::shared_ptr<const LinkedCode> CodeStore::build(const CodeSpec& spec, const W
   return code;
 }
 
-/// On stderr, once, and not without end.
+/// On stderr, once per problem, and not endlessly.
 void CodeStore::say(const std::string& problem) {
   stats_.failed++;
   if (said_.size() == most_said || std::find(said_.begin(), said_.end(), problem) != said_.end()) return;
@@ -151,7 +151,7 @@ MachineCode CodeStore::code_of(const CodeSpec& spec, CodeTier tier) {
   } catch (const CompileError& e) {
     say(e.text());
     return {};
-  } catch (const std::exception& e) {  // memory is short
+  } catch (const std::exception& e) {  // out of memory
     say(fmt::format("code generation: {}.", e.what()));
     return {};
   }
@@ -168,14 +168,14 @@ std::vector<MachineCode> CodeStore::get(const std::vector<CodeSpec>& specs, Code
 
 namespace {
 
-/// Null: its plug-in cannot be opened, which is said once.
+/// Null if its plug-in cannot be opened, which is reported once.
 CodeStore* store_of_process() {
   if (CodeStore* const chosen = chosen_store.load()) return chosen;
   static CodeStore* const own = []() -> CodeStore* {
     try {
       return &CodeStore::instance();
     } catch (const Error& e) {
-      // Who built the library without the plug-in knows.
+      // Whoever built the library without the plug-in knows.
       const bool known = !has_code_plugin() && codegen_mode() != CodegenMode::always;
       if (!known) fmt::print(stderr, "shardarray: {} Programs run in the interpreter.\n", e.text());
       return nullptr;

@@ -1,4 +1,4 @@
-// CodeStore: the machine code of this process, by kernel; compiled, or taken from the object cache.
+// CodeStore: this process's machine code by kernel, compiled or taken from the object cache.
 #pragma once
 #include <deque>
 #include <memory>
@@ -13,12 +13,12 @@
 
 namespace shardarray {
 
-/// Of the CPU: the environment's, until another one is set.
+/// The CPU's mode: the environment's, until another one is set.
 CodegenMode codegen_mode();
-/// Returns the mode before.
+/// Returns the previous mode.
 CodegenMode set_codegen_mode(CodegenMode m);
 
-/// A kernel's code; alive as long as this. No function: it could not be compiled.
+/// A kernel's code, which lives as long as this object. Null function: it could not be compiled.
 struct MachineCode {
   std::shared_ptr<const LinkedCode> module;
   LoopNestFunction function = nullptr;
@@ -26,22 +26,22 @@ struct MachineCode {
 
 class CodeStore {
  public:
-  /// Of the process; never destroyed. Its plug-in is opened at the first use. Throws CompileError.
+  /// The process's store; never destroyed. Its plug-in is opened at the first use. Throws CompileError.
   static CodeStore& instance();
-  /// Sets the one of the process (tests). Null: the real one. Returns the one before, null for that.
+  /// Replaces the process's store (tests). Null: the real one. Returns the previous one, null for the real one.
   static CodeStore* set_instance(CodeStore* store);
   CodeStore(std::unique_ptr<CodeGenerator> generator, const std::string& cache_folder);
 
-  /// The code of every spec. Each is compiled, and kept on disk, by itself. One that cannot be has no function this time, which
-  /// is said once on stderr: it is tried again when it is asked for again.
+  /// The code of every spec; each is compiled and cached on disk separately. A spec that fails has no function this time, which is reported
+  /// once on stderr; it is retried at the next call.
   std::vector<MachineCode> get(const std::vector<CodeSpec>& specs, CodeTier tier);
 
-  /// Whether get() of it compiles nothing.
+  /// Whether get() would compile nothing.
   bool has(const CodeSpec& spec, CodeTier tier);
 
   struct Stats {
     int compiled = 0, loaded = 0,
-        failed = 0;  ///< kernels that were compiled, that came from the disk, that could not be
+        failed = 0;  ///< numbers of kernels compiled, loaded from disk, failed
   };
   Stats stats();
 
@@ -63,17 +63,17 @@ class CodeStore {
   ObjectCache cache_;
   std::mutex mutex_;
   std::unordered_map<Words, Known, WordsHash> known_;
-  std::deque<std::shared_ptr<const LinkedCode>> recent_;  // kept although no program needs them at the moment
+  std::deque<std::shared_ptr<const LinkedCode>> recent_;  // kept although no program needs them now
   std::vector<std::string> said_;
   Stats stats_;
-  int exits_ = 0;  // how often exit() was told
+  int exits_ = 0;  // atexit handlers registered
 };
 
-/// As `CodeStore::get`, of the process; nothing when the plug-in cannot be opened, which is said once on stderr: all programs
-/// go on in the interpreter.
+/// CodeStore::get of the process's store; none if the plug-in cannot be opened, which is reported once on stderr: all programs then stay in
+/// the interpreter.
 std::optional<std::vector<MachineCode>> try_compile(const std::vector<CodeSpec>& specs, CodeTier tier);
 
-/// CodeStore::has, of the process.
+/// CodeStore::has of the process's store.
 bool code_is_at_hand(const CodeSpec& spec, CodeTier tier);
 
 }  // namespace shardarray

@@ -40,9 +40,9 @@ void CompiledWork::Sequence::run(void* const* bases, std::int64_t, std::int64_t)
 
 namespace {
 
-// Under this a call's own cost counts: extents and strides become part of the code.
+// Below this the cost of a call matters: extents and strides become part of the code.
 constexpr double small_loop_ns = 1000;
-// What compiling takes in the quick tier: LLVM selects instructions one by one.
+// Compile times in the quick tier, where instruction selection dominates.
 constexpr double compile_kernel_ns = 300'000, compile_instruction_ns = 15'000, compile_product_ns = 2'000'000,
                  compile_call_ns = 10'000;
 
@@ -58,14 +58,14 @@ double compile_cost_ns(const SequenceSpec& s) {
 double compile_cost_ns(const CodeSpec& s) {
   return std::visit([](const auto& x) { return compile_cost_ns(x); }, s);
 }
-// What one program keeps of the last cache, which others share; where there are many cores or virtual ones the system names more.
+// One program's share of the last-level cache; with many cores, or in virtual machines, the system reports more.
 std::atomic<std::int64_t>& cache_bytes() {
   static std::atomic<std::int64_t> bytes{std::int64_t{32} << 20};
   return bytes;
 }
-// What an epilogue may have: it is repeated for every vector of a block.
+// The largest epilogue: it is repeated for every vector of a block.
 constexpr std::size_t most_following = 16;
-// How far behind a product the loop that takes its elements is looked for, and then another reader of C.
+// How many works after a product to search for a loop over its elements, and then for another reader of C.
 constexpr std::size_t most_between = 64, most_behind = 256;
 
 bool overlap(const MemoryRanges& a, const MemoryRanges& b) {
@@ -73,12 +73,12 @@ bool overlap(const MemoryRanges& a, const MemoryRanges& b) {
     return std::any_of(b.begin(), b.end(), [&](const MemoryRange& y) { return overlap(x, y); });
   });
 }
-/// Whether two works have to keep their order.
+/// Whether two works must keep their order.
 bool conflict(const Work& a, const Work& b) {
   return overlap(a.writes, b.writes) || overlap(a.writes, b.reads) || overlap(a.reads, b.writes);
 }
 
-/// None where it is another kind of loop, or touches more of C at a point than that point's element.
+/// None for another kind of loop, or one that touches more of C at a point than that point's element.
 std::optional<LoopOverProduct> over_product(const Work& loop, const GemmSpec& g, const Ref& c,
                                             const MemoryRange& c_range) {
   const Kernel& k = *loop.loop->kernel;
@@ -108,7 +108,7 @@ std::optional<LoopOverProduct> over_product(const Work& loop, const GemmSpec& g,
   for (const Axis& x : axes)
     if (x.extent > 1 && x.dim < 0) return std::nullopt;
   for (std::size_t a = 0; a < k.args.size(); a++) {
-    // C itself is read and overwritten element by element only.
+    // C itself may only be read and overwritten element by element.
     const LoopArg& arg = item.args[a];
     const MemoryRange range = tile_range(arg.ref, arg.first, arg.bytes);
     const bool same = arg.ref.offset == c.offset && arg.strides == strides && k.args[a].type == g.type;
@@ -118,7 +118,7 @@ std::optional<LoopOverProduct> over_product(const Work& loop, const GemmSpec& g,
   return found;
 }
 
-/// The loop as an epilogue; none where its kernel cannot stand in one.
+/// The loop as an epilogue; none if its kernel cannot be one.
 std::optional<GemmEpilogue> epilogue_of(const Work& loop, const LoopOverProduct& found) {
   const Kernel& k = *loop.loop->kernel;
   const auto excluded = [](const Instr& in) {
@@ -143,7 +143,7 @@ std::optional<GemmEpilogue> epilogue_of(const Work& loop, const LoopOverProduct&
 
 std::int64_t set_cache_bytes(std::int64_t bytes) { return cache_bytes().exchange(bytes); }
 
-/// Works on their way to code. Those that stand apart are not joined with others.
+/// Turns works into code. Works set apart are not joined with others.
 class WorkCompiler {
  public:
   WorkCompiler(const WorkList& works, CodeTier tier, const std::vector<bool>& apart)
@@ -154,7 +154,7 @@ class WorkCompiler {
     join_sequences(cost < TaskGraph::small_ns);
   }
 
-  /// Null where there is no code to be had, or where a joint piece failed: `apart` are its works too, then.
+  /// Null if no code can be compiled, or if a joined piece failed: then its works are added to `apart`.
   std::unique_ptr<CompiledWork> run(double runs, std::vector<bool>& apart) {
     std::unique_ptr<CompiledWork> to(new CompiledWork);
     std::vector<CodeSpec> specs;
@@ -188,10 +188,10 @@ class WorkCompiler {
  private:
   struct Candidate {
     Work work;
-    std::variant<std::monostate, LoopNest, GemmSpec, SequenceSpec> code = {};  // none: it runs as it did
-    std::vector<Ref> args = {};             // of a product's function, of a sequence
-    std::vector<std::size_t> members = {};  // the works that it is made of
-    LoopOverProduct over = {};              // of one that follows a product without code, members[0]
+    std::variant<std::monostate, LoopNest, GemmSpec, SequenceSpec> code = {};  // none: runs as before
+    std::vector<Ref> args = {};             // for a product's function, or a sequence
+    std::vector<std::size_t> members = {};  // the works that it consists of
+    LoopOverProduct over = {};              // if it follows members[0], a product without code
     bool apart = false;
     bool has_code() const { return !std::holds_alternative<std::monostate>(code); }
     bool follows() const { return members.size() > 1 && std::holds_alternative<LoopNest>(code); }
@@ -206,14 +206,14 @@ class WorkCompiler {
     return std::get<SequenceSpec>(p.code);
   }
 
-  /// Which pieces get code, and `specs` of those: each kernel is a decision of its own.
+  /// Which pieces get code, and their `specs`; decided kernel by kernel.
   std::vector<bool> choose(double runs, CompiledWork& to, std::vector<CodeSpec>& specs) const {
     struct Choice {
       double interpreted_ns = 0;
       std::optional<bool> worth;
     };
     std::unordered_map<Words, Choice, WordsHash> choices;
-    std::vector<std::pair<CodeSpec, Choice*>> coded;  // of the pieces that can be code
+    std::vector<std::pair<CodeSpec, Choice*>> coded;  // pieces that can be compiled
     for (const Candidate& p : pieces_) {
       if (!p.has_code()) continue;
       CodeSpec spec = spec_of(p);
@@ -271,7 +271,7 @@ class WorkCompiler {
     double& cost = p.work.units.cost_ns;
     if (w.loop) {
       LoopNest nest(w.loop->kernel, *w.item);
-      if (!nest.has_points()) return 0;  // the interpreter writes what sums of nothing are
+      if (!nest.has_points()) return 0;  // the interpreter writes empty sums
       cost = nest.cost_ns();
       if (streams(w)) nest.stream();
       if (cost < small_loop_ns) nest.fix_numbers();
@@ -283,8 +283,8 @@ class WorkCompiler {
     return cost;
   }
 
-  // Its results would push each other out of the caches before anybody comes for them; written past these, their lines are not
-  // read first.
+  // Whether to use non-temporal stores: the results would evict each other from the caches before they are read, and such stores do not
+  // read the lines first.
   bool streams(const Work& w) const {
     std::int64_t bytes = 0;
     for (const MemoryRanges* all : {&w.reads, &w.writes})
@@ -293,7 +293,7 @@ class WorkCompiler {
     return bytes >= cache_bytes() && std::none_of(works_.all().begin(), works_.all().end(), reads_them);
   }
 
-  // The first loop that touches a product runs with it, where it takes it element by element and may come as early.
+  // Fuses the first loop that touches a product with it, if it works element by element and may run that early.
   void join_epilogues() {
     std::vector<bool> gone(pieces_.size(), false);
     for (std::size_t k = 0; k < pieces_.size(); k++) {
@@ -309,7 +309,7 @@ class WorkCompiler {
       const Work& loop = pieces_[j].work;
       const auto found = over_product(loop, large ? p.work.gemm->shape() : *g, p.work.gemm->item().c, c);
       auto epilogue = found && g ? epilogue_of(loop, *found) : std::nullopt;
-      // What takes longer than the product is not cut as that is.
+      // A loop slower than the product must not be split the way the product is.
       const bool joins = large ? loop.units.cost_ns <= p.work.units.cost_ns : epilogue.has_value();
       bool early = found && joins && loop.units.flush_denormals == p.work.units.flush_denormals &&
                    !overlap(loop.writes, p.work.reads);
@@ -318,7 +318,7 @@ class WorkCompiler {
       if (large) {
         p.code = LoopNest::of_dimensions(loop.loop->kernel, *loop.item);
         p.over = *found;
-        // Apart from C rows are never neighbours, which code knows of those that are.
+        // A part made apart from C has no adjacent rows, which the code may assume of C.
         p.over.keep = needed(c, j) || p.work.gemm->shape().c_row == 1;
         if (std::get<LoopNest>(pieces_[j].code).spec().streams) std::get<LoopNest>(p.code).stream();
       } else {
@@ -344,7 +344,7 @@ class WorkCompiler {
     return overlap(w.reads, {r}) || overlap(w.writes, {r});
   }
 
-  // Whether somebody reads what piece j finds in `r`.
+  // Whether someone reads what piece j finds in `r`.
   bool needed(const MemoryRange& r, std::size_t j) const {
     for (std::size_t k = j; k < pieces_.size(); k++) {
       const Work& w = pieces_[k].work;
@@ -354,14 +354,14 @@ class WorkCompiler {
     }
     return r.base >= works_.scratch_bases();
   }
-  // Loops alone are known to; one may write a part of a tile.
+  // Only loops are known to; others may write part of a tile.
   static bool writes_all(const Work& w, const MemoryRange& r) {
     if (w.item == nullptr) return false;
     const MemoryRanges all = written_wholly(*w.loop, *w.item);
     return std::any_of(all.begin(), all.end(), [&](const MemoryRange& x) { return covers(x, r); });
   }
 
-  // Neighbours that have code become one function: in a small program all, else those whose tasks would cost as much as they.
+  // Joins consecutive pieces with code into one function: in a small program all, else those as cheap as their tasks' overhead.
   void join_sequences(bool small_program) {
     std::vector<Candidate> joined;
     for (std::size_t k = 0; k < pieces_.size();) {
@@ -411,7 +411,7 @@ class WorkCompiler {
     return all;
   }
 
-  /// Its addresses become bases of its own, numbered as they come.
+  /// Turns the addresses into bases of the sequence's own, numbered by first use.
   static void number_args(SequenceSpec& spec, std::vector<Ref>& args) {
     std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> known;
     for (SequenceSpec::Call& call : spec.calls)
@@ -430,7 +430,7 @@ class WorkCompiler {
 
 std::unique_ptr<CompiledWork> CompiledWork::make(const WorkList& works, CodeTier tier, double runs) {
   std::vector<bool> apart(works.all().size(), false);
-  for (;;) {  // every round sets more works apart, mostly there is one
+  for (;;) {  // each round sets more works apart; usually there is only one
     const std::vector<bool> before = apart;
     if (auto code = WorkCompiler(works, tier, apart).run(runs, apart)) return code;
     if (apart == before) return nullptr;

@@ -1,5 +1,5 @@
-// WorkList as generated code: products take along what follows on their elements, where a whole program is small its kernels
-// become functions that run one after another without leaving the code, and large works over the same elements become passes.
+// A WorkList as generated code: products are fused with epilogues; kernels of small programs are joined into functions that call them one
+// after another; large works over the same elements become passes.
 #pragma once
 #include <array>
 #include <deque>
@@ -13,32 +13,32 @@
 
 namespace shardarray {
 
-/// Loops that touch at least so many bytes do not write into the caches what their program does not read again. Of the machine;
-/// returns the one before.
+/// Loops that touch at least so many bytes write past the caches what their program does not read again. A machine-wide setting; returns
+/// the previous one.
 std::int64_t set_cache_bytes(std::int64_t bytes);
 
 /// A loop over the elements of a product C.
 struct LoopOverProduct {
   std::size_t product = 0;        ///< the argument that is C
-  std::array<int, 3> dimensions;  ///< of the loop's domain: C's batch, rows, columns; -1: one point
-  bool keep = true;               ///< somebody else reads C
+  std::array<int, 3> dimensions;  ///< C's batch, rows, columns in the loop's domain; -1: one point
+  bool keep = true;               ///< something else reads C
 };
 
 class CompiledWork {
  public:
-  /// Code for each kernel that costs as much in `runs` runs in the interpreter as compiling it does, counted over all its works.
-  /// Null where there is no code to be had in this process. `works` live longer.
+  /// Compiles each kernel that costs as much in `runs` interpreted runs as its compilation, counted over all its works. Null if this
+  /// process cannot compile. `works` must outlive the result.
   static std::unique_ptr<CompiledWork> make(const WorkList& works, CodeTier tier, double runs = endless_runs);
   static constexpr double endless_runs = 1e300;
-  /// Whether all that can be code is; else some of it is not worth it yet, or failed and may succeed another time.
+  /// Whether everything that can be compiled is; else some of it is not worth it yet, or has failed and may be retried.
   bool complete() const { return complete_ && all_worth_; }
   bool all_worth() const { return all_worth_; }
-  /// Works that are worth it.
+  /// Works worth compiling.
   std::size_t kernels() const { return kernels_; }
-  /// What compiling in the quick tier takes where all of it is new: of everything, and of those.
+  /// Compile time in the quick tier if nothing is cached: of everything, and of the works worth it.
   double compile_ns() const { return compile_ns_; }
   double worth_ns() const { return worth_ns_; }
-  /// In an order that gives the same values. What has no code runs as it did.
+  /// In an order that gives the same values. Works without code run as before.
   const std::vector<Work>& all() const { return all_; }
 
   /// A loop, in units.
@@ -57,7 +57,7 @@ class CompiledWork {
     MachineCode code;
     void run(void* const* bases, std::int64_t begin, std::int64_t end) const;
   };
-  /// A product by the own kernel and the loop over its elements, which runs on each part while that is in a cache.
+  /// A product by our own kernel and the loop over its elements, which runs on each part while that is in cache.
   struct FollowedProduct final : AfterProduct {
     const GemmPlan* product;
     LoopNest nest;
@@ -71,8 +71,8 @@ class CompiledWork {
     void run_part(void* const* bases, std::int64_t batch, std::int64_t i, std::int64_t rows, std::int64_t j,
                   std::int64_t columns, const PartOfC::Place& place) const override;
   };
-  /// One function for all, of one unit. Its bases are the addresses `args`, so that equal parts of a program have one code; the
-  /// program's own where there are none.
+  /// One function, one unit. Its bases are the addresses `args`, so that equal parts of a program share code; without `args`, the program's
+  /// own bases.
   struct Sequence {
     std::vector<Ref> args;
     MachineCode code;

@@ -145,7 +145,7 @@ void ExchangePlan::run(void* const* bases, std::int64_t begin, std::int64_t end)
       .fetch_add(received, std::memory_order_relaxed);
 }
 
-// Where a piece comes from; keeps its memory.
+// A piece's source addresses; reuses its memory.
 struct Sources : std::vector<const char*> {};
 
 void ExchangePlan::run_piece(const Piece& p, void* const* bases, std::int64_t begin, std::int64_t end) const {
@@ -158,7 +158,7 @@ void ExchangePlan::run_piece(const Piece& p, void* const* bases, std::int64_t be
   const std::size_t outer = p.dims.size() - 1;
   char* const dst = address(bases, p.dst);
 
-  // Where the row that holds `begin` stands.
+  // The offsets of the row that contains `begin`.
   Shape index = Shape::filled(outer, 0);
   std::int64_t src = 0, to = 0, rest = begin / inner.extent;
   for (std::size_t d = outer; d-- > 0; rest /= p.dims[d].extent) {

@@ -1,4 +1,4 @@
-// Exchanges of one destination: boxes copied, or combined from several sources, in one pass over memory.
+// Exchanges into one destination: boxes are copied, or combined from several sources, in one pass over memory.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -8,13 +8,13 @@
 
 namespace shardarray {
 
-/// One Exchange item, ready to run in chunks of units that any worker may take. Units are elements: [0, fill_units()) those of the
-/// destination where it is filled, [fill_units(), units()) those of the pieces, in order, which come from sources. The first part
-/// must end before the second begins; apart from that any cut gives the same bits.
+/// One Exchange item, ready to run in chunks of units that any worker may take. Units are elements: [0, fill_units()) those of a filled
+/// destination, [fill_units(), units()) those of the pieces, in order. All of the first must end before any of the second begins; otherwise
+/// any split gives the same bits.
 class ExchangePlan {
  public:
-  /// bases[counters] points to the bytes received so far, one int64 per transfer; it may be null.
-  /// Throws CompileError for a dtype that the reducer does not take.
+  /// bases[counters] points to the bytes received so far, one int64 per transfer; it may be null. Throws CompileError for a dtype that the
+  /// reducer does not support.
   ExchangePlan(const Exchange& x, const Exchange::Item& item, std::uint32_t counters);
   void run(void* const* bases, std::int64_t begin, std::int64_t end) const;
   std::int64_t fill_units() const { return fill_units_; }
@@ -26,11 +26,11 @@ class ExchangePlan {
     std::int64_t extent, src, dst;  // strides in elements
   };
   struct Piece {
-    std::vector<Dim> dims;  // at least one; neighbours that lie in sequence on both sides are merged
+    std::vector<Dim> dims;  // at least one; adjacent dimensions that are contiguous on both sides are merged
     Ref dst;
     std::vector<Ref> sources;
     std::int64_t first = 0, elements = 0;  // in units
-    std::int64_t foreign = 0;              // sources on other devices
+    std::int64_t foreign = 0;              // number of sources on other devices
   };
   void add_piece(const Exchange::Piece& p, int device);
   void run_piece(const Piece& p, void* const* bases, std::int64_t begin, std::int64_t end) const;

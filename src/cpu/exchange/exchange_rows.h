@@ -7,8 +7,7 @@
 
 namespace shardarray {
 
-/// n elements of the destination from the sources, each read `offset` bytes after its start. The destination
-/// may be one of the sources.
+/// n elements of the destination from the sources, each read at `offset` bytes from its start. The destination may be one of the sources.
 struct ExchangeRow {
   const char* const* sources;
   std::int64_t source_count, offset;
@@ -17,8 +16,8 @@ struct ExchangeRow {
 };
 using ExchangeRowFunction = void (*)(const ExchangeRow& row);
 
-/// Combines the sources, at least two, in their order. Null for a dtype that the reducer does not take.
-/// Compiled for every CPU and for x86-64-v3; the bits are the same.
+/// Combines the sources, at least two, in order. Null for a dtype that the reducer does not support. Compiled for every CPU and for
+/// x86-64-v3, with the same bits.
 ExchangeRowFunction exchange_reduce_baseline(Reducer reducer, DType t);
 ExchangeRowFunction exchange_reduce_v3(Reducer reducer, DType t);
 

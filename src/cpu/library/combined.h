@@ -1,4 +1,4 @@
-// What combines the elements of running reductions and scattered rows.
+// Combining functions of prefix scans and scatters.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -15,7 +15,7 @@ template <Reducer r, class T> T combined(T a, T b) {
   else return scalar::min(a, b);
 }
 
-/// to[k] = f(to[k], with[k]). Side by side: the compiler sees how many, and that none is written before all are read.
+/// to[k] = f(to[k], with[k]), vectorizable: a fixed number is read before any is written.
 template <class T, class F> void combine_each(T* to, const T* with, std::int64_t count, const F& f) {
   constexpr std::int64_t few = 16;
   for (; count >= few; count -= few, to += few, with += few) {
@@ -26,7 +26,7 @@ template <class T, class F> void combine_each(T* to, const T* with, std::int64_t
   for (std::int64_t k = 0; k < count; k++) to[k] = f(to[k], with[k]);
 }
 
-/// f.template operator()<r>() for the Reducer that a parameter of a library call holds: sum, prod, max or min.
+/// Calls f.template operator()<r>() for the Reducer in a library call's parameter: sum, prod, max or min.
 template <class F> auto with_reducer(std::int64_t param, const F& f) {
   switch (static_cast<Reducer>(param)) {
     case Reducer::sum: return f.template operator()<Reducer::sum>();

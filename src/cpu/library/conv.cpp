@@ -1,5 +1,5 @@
-// Sums of products of windows (contraction.h). Nothing is copied for the windows: tables say where a product's rows, columns and
-// steps lie in the array.
+// Sums of products over windows (contraction.h). Windows are not materialized: tables hold the offsets of a product's rows, columns and
+// steps in the array.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -17,12 +17,12 @@ namespace {
 
 using Distances = std::vector<std::int64_t>;
 
-/// Where `count` places from `first` on lie in an array.
+/// The offsets in an array of `count` places from `first` on.
 void distances_of(const std::vector<ContractionDim>& dims, std::int64_t ContractionDim::*array,
                   std::int64_t first, std::int64_t count, Distances& to) {
   to.resize(static_cast<std::size_t>(count));
   if (count == 0) return;
-  constexpr std::size_t most = 64;  // dimensions of an array, and spatial ones
+  constexpr std::size_t most = 64;  // dimensions of an array, including spatial ones
   std::int64_t at[most] = {}, distance = 0;
   for (std::size_t d = dims.size(); d-- > 0; first /= dims[d].size) {
     at[d] = first % dims[d].size;
@@ -46,7 +46,7 @@ std::int64_t distance_of(const std::vector<ContractionDim>& dims, std::int64_t C
   return distance;
 }
 
-/// Memory of a thread.
+/// Per-thread scratch memory.
 struct ConvScratch {
   Distances summed_lhs, summed_rhs, points_lhs, points_out, features_rhs, features_out, rows;
   std::vector<std::byte> total, part, lost, packed;
@@ -76,8 +76,8 @@ template <class T> void multiply_tables(const TableGemm<T>& g) {
   }
 }
 
-/// A unit is a block of points by a block of features, of one group. Where points lie side by side they are the columns of products, in
-/// runs, and features the rows; else features are the columns, which are copied side by side if need be.
+/// A unit is a block of points by a block of features of one group. If points are contiguous, runs of them are the columns of products and
+/// features the rows; else features are the columns, packed contiguously if need be.
 template <class T> class Conv {
  public:
   Conv(const LibraryCall::Item& item, Contraction c)
@@ -151,7 +151,7 @@ template <class T> class Conv {
                        first_run = first / cuts_, runs = (last - 1) / cuts_ + 1 - first_run;
     distances_of(runs_, &ContractionDim::lhs, first_run, runs, s.points_lhs);
     distances_of(runs_, &ContractionDim::out, first_run, runs, s.points_out);
-    // chains, then runs: what is read of the kernel stays in a cache
+    // chains outside, runs inside: the kernel's elements in use stay in cache
     const bool is_long = summed_ > chain_;
     const std::int64_t elements = b.features * cut_, apart = c_.points.back().out;
     const bool direct = !is_long && apart == 1;
@@ -214,14 +214,14 @@ template <class T> class Conv {
             total[i * b.features + f];
   }
 
-  /// Where the steps from p on lie; how many there are in a chain.
+  /// Fills the tables for the steps from p on; returns the number of steps in the chain.
   std::int64_t take_steps(std::int64_t p, ConvScratch& s) const {
     const std::int64_t steps = std::min(chain_, summed_ - p);
     distances_of(c_.summed, &ContractionDim::lhs, p, steps, s.summed_lhs);
     distances_of(c_.summed, &ContractionDim::rhs, p, steps, s.summed_rhs);
     return steps;
   }
-  /// 0, distance, ..
+  /// 0, distance, 2 distance, ...
   static void every(std::int64_t distance, std::int64_t count, Distances& to) {
     to.resize(static_cast<std::size_t>(count));
     for (std::int64_t k = 0; k < count; k++) to[static_cast<std::size_t>(k)] = k * distance;
@@ -231,7 +231,7 @@ template <class T> class Conv {
       if (d[k] != d[k - 1] + 1) return false;
     return true;
   }
-  /// The kernel's features side by side for each step, which becomes s.summed_rhs. Lines of a cache are read at once.
+  /// Packs the kernel's features contiguously for each step, and sets s.summed_rhs to match. Reads whole cache lines.
   const T* packed(const Block& b, std::int64_t steps, ConvScratch& s) const {
     constexpr std::int64_t line = 64 / sizeof(T);
     T* const to = ConvScratch::as<T>(s.packed, steps * b.features);
@@ -251,7 +251,7 @@ template <class T> class Conv {
       for (std::int64_t i = 0; i < g.m; i++) std::fill_n(g.c + g.c_run[r] + g.c_row[i], g.n, T{});
   }
 
-  /// A chain's sums, of which the first stand in `total`; the last time also what was rounded off.
+  /// Adds a chain's sums to `total`, which already has the first chain's; after the last one, also what was rounded off.
   void add(std::int64_t count, std::int64_t p, const T* part, T* total, T* lost) const {
     if (p == 0) {
       std::fill_n(lost, count, T{});
@@ -271,13 +271,13 @@ template <class T> class Conv {
 
   LibraryCall::Item item_;
   Contraction c_;
-  std::vector<ContractionDim> runs_;  // points but for those that lie side by side
+  std::vector<ContractionDim> runs_;  // points without those of the contiguous dimension
   std::int64_t groups_, points_, features_, summed_, chain_;
   bool by_points_ = false;
   std::int64_t run_ = 0, cut_ = 0,
-               cuts_ = 1;  // points that lie side by side; of a product; products of a run
+               cuts_ = 1;  // contiguous points; points per product; products per run
   std::int64_t point_block_ = 1, point_blocks_ = 0,
-               feature_block_ = 1;  // of a unit: cuts of runs, or points; features
+               feature_block_ = 1;  // per unit: cuts of runs, or points; features
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Factorisations of matrices, one unit each, by LAPACK.
+// Matrix factorizations by LAPACK, one unit per matrix.
 #include <utility>
 
 #include "cpu/library/matrices.h"
@@ -6,21 +6,21 @@
 namespace shardarray {
 namespace {
 
-/// The time of `flops` for each matrix of three equal sides, at the speed of one core.
+/// The time for `flops` times m n min(m, n) per matrix, at one core's speed.
 template <class T> double factorizing_ns(const Matrices& a, double flops) {
   const double sides = static_cast<double>(a.elements()) * static_cast<double>(std::min(a.m, a.n));
   return static_cast<double>(a.count) * (1000 + arithmetic_ns<T>(sides * flops));
 }
 
 // ---------------------------------------------------------------- cholesky
-// The lower triangle of a; NaN there where it has none.
+// Factors the lower triangle of a in place; its rows become NaN if that fails.
 template <class T> void factor_cholesky(const LapackOf<T>& library, T* a, int n) {
   int info = 0;
   library.potrf("U", &n, a, &n, &info, 1);
   for (std::int64_t i = 0; info != 0 && i < n; i++) fill_nan(a + i * n, i + 1);
 }
 
-// Row by row the lower triangle is LAPACK's upper one, of the conjugate matrix U^H U, whose U^T is L.
+// The row-major lower triangle is LAPACK's upper one, of the conjugate matrix U^H U, and U^T is L.
 template <class T> LibraryPlan cholesky_plan(const LibraryCall::Item& item) {
   const Matrices a = matrices_of("cholesky", item.in_shapes[0], 2);
   const auto run = [=, &library = lapack("cholesky"), in = item.in[0], out = item.out[0]](
@@ -63,7 +63,7 @@ template <class T> LibraryPlan lu_plan(const LibraryCall::Item& item) {
       for (int i = 0; i < a.m; i++) permutation[i] = i;
       if (k == 0) continue;
       to_columns(elements_at<T>(bases, in, u * a.elements()), a.m, a.n, columns.get());
-      int info = 0;  // above 0: U is singular, and right all the same
+      int info = 0;  // > 0: U is singular, but correct
       library.of<T>().getrf(&a.m, &a.n, columns.get(), &ld, pivots, &info);
       if constexpr (hides_nan<T>)
         if (!all_finite(columns.get(), a.elements())) {

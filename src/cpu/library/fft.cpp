@@ -1,5 +1,5 @@
-// Discrete Fourier transforms along the last dimension: units are blocks of lines. Long lines are cut themselves, into stages that
-// follow each other; what is in between stands in a second result.
+// Discrete Fourier transforms along the last dimension: units are blocks of lines. Long lines are split into two stages, with the
+// intermediate values in a second result.
 #include <algorithm>
 #include <bit>
 
@@ -25,7 +25,7 @@ template <class T> T* elements(void* const* bases, const Ref& r) {
 LibraryPlan nothing() {
   return {0, 0, [](void* const*, std::int64_t, std::int64_t) {}};
 }
-/// f(first line, number of lines, room of `room` numbers) for blocks of `block` lines.
+/// Calls f(first line, number of lines, scratch for `room` numbers) for blocks of `block` lines.
 template <class F>
 LibraryPlan by_lines(std::int64_t count, std::int64_t block, double line_ns, std::int64_t room, F f) {
   return {ceil_div(count, block), static_cast<double>(count) * line_ns,
@@ -36,12 +36,12 @@ LibraryPlan by_lines(std::int64_t count, std::int64_t block, double line_ns, std
           }};
 }
 
-/// Both stages of long lines, from `in` by way of `between` to `out`.
+/// Both stages of long lines, from `in` through `between` to `out`.
 template <class T> struct LongLines {
   std::int64_t count;
   std::shared_ptr<const TwoStepFourier> transform;
   Ref in, between, out;
-  std::int64_t in_line, n, out_line;  // complex numbers
+  std::int64_t in_line, n, out_line;  // in complex numbers
   bool inverse;
   double scale;
 
@@ -93,7 +93,7 @@ template <class T> LibraryPlan fft_plan(const LibraryCall::Item& item) {
 }
 
 // ---------------------------------------------------------------- real lines
-// Of even length as half as many complex numbers, whose transform is folded (FourierFold); of odd length as complex numbers.
+// Even lengths as half as many complex numbers, whose transform is folded (FourierFold); odd ones as complex numbers.
 std::shared_ptr<const std::vector<double>> fold_turns(std::int64_t n) {
   auto u = std::make_shared<std::vector<double>>();
   for (std::int64_t k = 0; 4 * k <= n; k++) {  // -i exp(-2 pi i k / n)
@@ -125,7 +125,7 @@ void join_range(const In* x, Out* to, std::int64_t m, std::int64_t first, std::i
   fourier_fold(FourierFold<In, Out>{x, to, m, std::max<std::int64_t>(first, 1), last, u, -1, 1});
 }
 
-/// Some lines of one worker, by complex ones in its room.
+/// Lines of one worker, as complex numbers in its scratch memory.
 class RealFourier {
  public:
   explicit RealFourier(std::int64_t n)
@@ -193,7 +193,7 @@ class RealFourier {
                                      inverse, inverse, scale, nullptr, room, u_->data(), side});
   }
 
-  std::int64_t n_, m_, line_;  // line_: distance of lines in the room
+  std::int64_t n_, m_, line_;  // line_: line stride in the scratch memory
   Fourier transform_;
   std::shared_ptr<const std::vector<double>> u_;
 };

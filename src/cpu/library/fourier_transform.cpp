@@ -12,7 +12,7 @@ namespace {
 
 using FourierNumber = std::complex<double>;
 
-/// Without the infinities that a * b of std::complex looks for.
+/// Without std::complex's checks for infinities.
 FourierNumber complex_product(FourierNumber a, FourierNumber b) {
   return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
 }
@@ -32,7 +32,7 @@ std::vector<std::int64_t> radices_of(std::int64_t n) {
   return all;
 }
 
-/// The divisor of n, near its root, that fills vectors best; 0 where there is none.
+/// The divisor of n, near its square root, that fills vectors best; 0 if there is none.
 std::int64_t rows_of(std::int64_t n) {
   constexpr std::int64_t whole = 4, least = 8;
   const auto padded = [&](std::int64_t d) {
@@ -50,12 +50,12 @@ std::int64_t rows_of(std::int64_t n) {
   return best;
 }
 
-/// Shorter ones are transformed with their neighbours beside them.
+/// Shorter lines are transformed together with their neighbours.
 constexpr std::int64_t shortest_two_steps = 2049, most_in_table = std::int64_t{1} << 15;
 
 bool goes_in_two_steps(std::int64_t n) { return n >= shortest_two_steps && rows_of(n) != 0; }
 
-/// The cheapest length with small factors, from n on.
+/// The cheapest length >= n with small factors.
 std::int64_t convenient_size(std::int64_t n) {
   std::int64_t best = 1;
   while (best < n) best *= 2;
@@ -118,7 +118,7 @@ SmoothFourier::SmoothFourier(std::int64_t n) {
 
 TwoStepFourier::TwoStepFourier(std::int64_t n) : columns_(rows_of(n)), rows_(n / columns_.size()) {
   const std::int64_t m = columns_.size();
-  const auto put = [&](std::vector<double>& to, std::int64_t column) {  // a block from there on
+  const auto put = [&](std::vector<double>& to, std::int64_t column) {  // the block from that column on
     const auto first = static_cast<std::ptrdiff_t>(to.size());
     to.resize(to.size() + static_cast<std::size_t>(2 * fourier_block * m));
     for (std::int64_t k = 0; k < m; k++)
@@ -162,7 +162,7 @@ Fourier::Fourier(std::int64_t n) : n_(n) {
   }
   const std::int64_t m = convenient_size(2 * n - 1);
   inner_ = std::make_unique<const Fourier>(m);
-  for (std::int64_t j = 0, square = 0; j < n; j++) {  // j^2 modulo 2 n
+  for (std::int64_t j = 0, square = 0; j < n; j++) {  // j^2 mod 2 n
     chirp_.push_back(std::conj(half_turns(square, n)));
     square = (square + 2 * j + 1) % (2 * n);
   }

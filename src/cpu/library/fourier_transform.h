@@ -1,4 +1,4 @@
-// Transforms of any length by those of fourier_lines.h.
+// Transforms of any length, built on fourier_lines.h.
 #pragma once
 #include <algorithm>
 #include <complex>
@@ -11,7 +11,7 @@
 
 namespace shardarray {
 
-/// The kernels of this machine.
+/// This machine's kernels.
 const FourierTable& fourier_table();
 inline void fourier_lines(const FourierLines<float, float>& l) { fourier_table().f32(l); }
 inline void fourier_lines(const FourierLines<float, double>& l) { fourier_table().f32_to_f64(l); }
@@ -22,10 +22,10 @@ inline void fourier_fold(const FourierFold<float, double>& f) { fourier_table().
 inline void fourier_fold(const FourierFold<double, float>& f) { fourier_table().fold_f64_to_f32(f); }
 inline void fourier_fold(const FourierFold<double, double>& f) { fourier_table().fold_f64(f); }
 
-/// exp(i pi k / n) of 0 <= k < 2 n.
+/// exp(i pi k / n) for 0 <= k < 2 n.
 std::complex<double> half_turns(std::int64_t k, std::int64_t n);
 
-/// Numbers of one worker, not zeroed, 64 bytes aligned.
+/// A worker's scratch numbers, uninitialized, 64-byte aligned.
 class FourierRoom {
  public:
   explicit FourierRoom(std::int64_t count)
@@ -41,7 +41,7 @@ class FourierRoom {
   std::unique_ptr<double, Free> all_;
 };
 
-/// The passes of n elements, which has small factors.
+/// The passes for n elements; n has small factors.
 class SmoothFourier {
  public:
   explicit SmoothFourier(std::int64_t n);
@@ -55,15 +55,15 @@ class SmoothFourier {
   FourierPasses passes_{};
 };
 
-/// n = columns x rows elements as a matrix of that many rows and columns (Bailey, "FFTs in external or hierarchical memory", 1990):
-/// its columns are transformed and turned, then the rows; element (r, c) of what comes out goes to c * rows + r. Both in blocks of
-/// fourier_block, which are independent of each other.
+/// n elements as a matrix with columns_.size() rows and rows_.size() columns (Bailey, "FFTs in external or hierarchical memory", 1990): its
+/// columns are transformed and multiplied by twiddles, then its rows; element (r, c) of the result goes to c * columns_.size() + r. Both in
+/// independent blocks of fourier_block.
 class TwoStepFourier {
  public:
   explicit TwoStepFourier(std::int64_t n);
   std::int64_t column_blocks() const { return ceil_div(rows_.size(), fourier_block); }
   std::int64_t row_blocks() const { return ceil_div(columns_.size(), fourier_block); }
-  /// In numbers.
+  /// Scratch, in numbers.
   std::int64_t room() const {
     return fourier_room(std::max(rows_.size(), columns_.size())) + (2 * fourier_block + 2) * columns_.size();
   }
@@ -86,26 +86,26 @@ class TwoStepFourier {
  private:
   const double* turns(std::int64_t block, double* room) const;
 
-  SmoothFourier columns_, rows_;  // of what they are long
+  SmoothFourier columns_, rows_;  // the transforms of a column and of a row
   std::vector<double> near_,
-      every_;  // exp(-2 pi i k l / n) for l < fourier_block; of all columns, where they are few
+      every_;  // exp(-2 pi i k l / n) for l < fourier_block; for all columns, if these are few
   std::vector<std::complex<double>> coarse_, fine_;
 };
 
-/// n elements, by one worker.
+/// A transform of n elements, by one worker.
 class Fourier {
  public:
   explicit Fourier(std::int64_t n);
   std::int64_t size() const { return n_; }
-  /// Lines that are worth a unit.
+  /// Lines per unit.
   std::int64_t block() const { return smooth_ ? fourier_block : together(); }
   double cost_ns() const;
-  /// Null where lines are not transformed as they are.
+  /// Null if lines are not transformed directly.
   const SmoothFourier* smooth() const { return smooth_.get(); }
-  /// In numbers.
+  /// Scratch, in numbers.
   std::int64_t room() const;
 
-  /// `count` lines, at these distances (complex numbers). from may be to.
+  /// `count` lines with these strides (in complex numbers). `to` may be `from`.
   template <class In, class Out>
   void lines(std::int64_t count, const In* from, std::int64_t from_line, Out* to, std::int64_t to_line,
              bool inverse, double scale, double* room) const {
@@ -134,7 +134,7 @@ class Fourier {
   template <class In, class Out>
   void chirped(std::int64_t count, const In* from, std::int64_t from_line, Out* to, std::int64_t to_line,
                bool inverse, double scale, double* room) const;
-  /// Lines that share a part of the room.
+  /// Lines that share part of the scratch.
   std::int64_t together() const { return inner_ ? inner_->block() : 1; }
   std::int64_t room_between() const { return (2 * n_ + 7) / 8 * 8; }
 

@@ -13,7 +13,7 @@
 namespace shardarray {
 namespace {
 
-/// f of every function of the table and its name without the letter of the dtype.
+/// Calls f with every function of the table and its name without the dtype's letter.
 template <class T, class F> bool each_lapack_function(LapackOf<T>& t, const F& f) {
   constexpr bool complex = is_complex_number<T>;
   return f("trsm_", t.trsm) && f("potrf_", t.potrf) && f("getrf_", t.getrf) && f("geqrf_", t.geqrf) &&
@@ -21,7 +21,7 @@ template <class T, class F> bool each_lapack_function(LapackOf<T>& t, const F& f
          f("gesdd_", t.gesdd);
 }
 
-/// Whether its integers have 32 bits: it writes its version into three of them.
+/// Whether its integers have 32 bits: it is made to write its version into three 64-bit ones.
 bool has_short_integers(void* library) {
   void (*version)(std::int64_t*, std::int64_t*, std::int64_t*) = nullptr;
   if (!find_symbol(library, "ilaver_", version)) return false;

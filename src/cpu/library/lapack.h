@@ -1,5 +1,5 @@
-// The LAPACK, opened at the first factorisation of a matrix and reached through a function table: the library that SHARDARRAY_BLAS
-// names if it has one, else OpenBLAS; in the name space that the BLAS has to itself.
+// LAPACK, opened at the first matrix factorization and called through a table: the library named by SHARDARRAY_BLAS if it has one, else
+// OpenBLAS; in the BLAS's private link namespace.
 #pragma once
 #include <complex>
 #include <cstddef>
@@ -8,15 +8,14 @@
 
 namespace shardarray {
 
-/// The type of the real and the imaginary part; of a real number its own.
+/// The type of the real and imaginary parts; for a real type, itself.
 template <class T> struct PartOf { using type = T; };
 template <class T> struct PartOf<std::complex<T>> { using type = T; };
 template <class T> using part_of_t = typename PartOf<T>::type;
 template <class T> constexpr bool is_complex_number = !std::is_same_v<T, part_of_t<T>>;
 
-/// LAPACK's Fortran interface with 32-bit integers: matrices are column by column. What a call needs last is the length of each
-/// text, 1. The functions of complex numbers that are called otherwise (ungqr, heevd) stand under the names of the real ones; some
-/// take a workspace of real numbers more.
+/// LAPACK's Fortran interface with 32-bit integers; matrices are column-major. The last arguments are the lengths of the texts, 1 each.
+/// Complex functions with other names (ungqr, heevd) are stored under the real ones'; some take an additional real workspace.
 template <class T> struct LapackOf {
   using Part = part_of_t<T>;
   using Text = const char*;
@@ -52,12 +51,12 @@ struct Lapack {
   }
 };
 
-/// Throws Error, in the name of the kernel that asks, where there is none that several threads may call with 32-bit integers.
+/// Throws Error, naming the kernel, if there is no thread-safe LAPACK with 32-bit integers.
 const Lapack& lapack(const char* kernel);
 
-/// Fills the table; else why not, in a few words.
+/// Fills the table; else returns why not, in a few words.
 using LapackOpener = std::string (*)(Lapack& table);
-/// Sets what opens the library and forgets the one that is open (tests). Null: the real one. Returns the one before.
+/// Sets what opens the library and forgets the open one (tests). Null: the real one. Returns the previous one.
 LapackOpener set_lapack_opener(LapackOpener open);
 
 }  // namespace shardarray

@@ -1,4 +1,4 @@
-// Kernels that are no loop nests, by name.
+// Kernels that are not loop nests, by name.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace shardarray {
 
-/// One item of a LibraryCall, in units that are independent of each other; perhaps in several stages, one after the other.
+/// One item of a LibraryCall in independent units, possibly in several consecutive stages.
 class LibraryPlan {
  public:
   using Run = std::function<void(void* const* bases, std::int64_t begin, std::int64_t end)>;
@@ -32,33 +32,33 @@ class LibraryPlan {
   std::vector<LibraryPlan> next_;
 };
 
-/// Throws CompileError where the CPU has no kernel of that name, or none for a dtype.
+/// Throws CompileError if the CPU has no kernel of that name, or none for the dtype.
 LibraryPlan plan_library_call(const LibraryCall& call, const LibraryCall::Item& item);
 
-// The kernels, one file each. Units: lines along the sorted dimension; blocks of a table's columns; rows of a part; blocks of neighbouring lines;
-// blocks of points and features.
+// The kernels, one file each. Units: lines along the sorted dimension; blocks of a table's columns; rows of a part; blocks of neighbouring
+// lines; blocks of points and features.
 LibraryPlan plan_sort(const LibraryCall& call, const LibraryCall::Item& item);
 LibraryPlan plan_scatter(const LibraryCall& call, const LibraryCall::Item& item);
 LibraryPlan plan_update(const LibraryCall& call, const LibraryCall::Item& item);
 LibraryPlan plan_scan(const LibraryCall& call, const LibraryCall::Item& item);
-// factorizations.cpp, orthogonal.cpp: matrices. They throw Error without a LAPACK.
+// factorizations.cpp, orthogonal.cpp: units are matrices. They throw Error without LAPACK.
 LibraryPlan plan_cholesky(const LibraryCall& call, const LibraryCall::Item& item);
 LibraryPlan plan_lu(const LibraryCall& call, const LibraryCall::Item& item);
 LibraryPlan plan_qr(const LibraryCall& call, const LibraryCall::Item& item);
 LibraryPlan plan_eigh(const LibraryCall& call, const LibraryCall::Item& item);
 LibraryPlan plan_svd(const LibraryCall& call, const LibraryCall::Item& item);
-// solves.cpp: blocks of right-hand sides.
+// solves.cpp: units are blocks of right-hand sides.
 LibraryPlan plan_triangular_solve(const LibraryCall& call, const LibraryCall::Item& item);
 LibraryPlan plan_lu_solve(const LibraryCall& call, const LibraryCall::Item& item);
-// fft.cpp: blocks of lines along the last dimension; blocks of one where lines are long.
+// fft.cpp: units are blocks of lines along the last dimension, or blocks of one long line.
 LibraryPlan plan_fft(const LibraryCall& call, const LibraryCall::Item& item);
 LibraryPlan plan_rfft(const LibraryCall& call, const LibraryCall::Item& item);
 LibraryPlan plan_irfft(const LibraryCall& call, const LibraryCall::Item& item);
 LibraryPlan plan_conv(const LibraryCall& call, const LibraryCall::Item& item);
 
-/// Throws CompileError: what `takes` names is all that there is.
+/// Throws CompileError; `takes` names the supported dtypes.
 [[noreturn]] void refuse_dtype(const char* kernel, DType t, const char* takes);
-/// f of a value of the C++ type of `t`: integers, float32 and float64.
+/// Calls f with a value of the C++ type of `t`: integers, float32 and float64.
 template <class F> LibraryPlan with_number_type(const char* kernel, DType t, const F& f) {
   constexpr const char* takes = "integers, float32 or float64";
   if (!is_integer(t) && t != DType::float32 && t != DType::float64) refuse_dtype(kernel, t, takes);

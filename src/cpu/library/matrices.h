@@ -1,4 +1,4 @@
-// What kernels of matrices share: units are matrices, or columns of one; LAPACK stores column by column.
+// Shared by matrix kernels: units are matrices or blocks of their columns; LAPACK is column-major.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -15,20 +15,20 @@
 
 namespace shardarray {
 
-/// The operand or result k of an item: `count` matrices of m rows and n columns, or vectors of n elements (m is 1).
+/// An operand or result of an item: `count` matrices of m rows and n columns, or vectors of n elements (m is 1).
 struct Matrices {
   std::int64_t count = 1;
   int m = 1, n = 0;
   std::int64_t elements() const { return std::int64_t{m} * n; }
 };
-/// Its last `rank` dimensions are a matrix (2) or a vector (1). Throws CompileError for more rows than LAPACK counts.
+/// The last `rank` dimensions are a matrix (2) or a vector (1). Throws CompileError for more rows than LAPACK can count.
 Matrices matrices_of(const char* kernel, const Shape& shape, std::size_t rank);
 
-/// Element `offset` of an operand or a result.
+/// Element `offset` of an operand or result.
 template <class T> T* elements_at(void* const* bases, const Ref& r, std::int64_t offset) {
   return reinterpret_cast<T*>(address(bases, r)) + offset;
 }
-/// f of a value of the C++ type of `t`, one that LAPACK has.
+/// Calls f with a value of the C++ type of `t`, if LAPACK has it.
 template <class F> LibraryPlan with_lapack_type(const char* kernel, DType t, const F& f) {
   if (t == DType::float32) return f(float{});
   if (t == DType::float64) return f(double{});
@@ -36,21 +36,21 @@ template <class F> LibraryPlan with_lapack_type(const char* kernel, DType t, con
   if (t == DType::complex128) return f(std::complex<double>{});
   refuse_dtype(kernel, t, "float32, float64, complex64 or complex128");
 }
-/// The time of so many multiplications and additions of numbers at the speed of one core.
+/// The time of so many multiplications and additions at one core's speed.
 template <class T> double arithmetic_ns(double flops) {
   const double of_one = is_complex_number<T> ? 4 : 1;
   return flops * of_one * 0.025 * sizeof(part_of_t<T>) / 4;
 }
 
-/// Memory whose content does not matter yet.
+/// Uninitialized memory.
 template <class T> std::unique_ptr<T[]> room_for(std::int64_t n) {
   return std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(std::max<std::int64_t>(n, 1)));
 }
-/// What LAPACK asks for as the distance of columns: never 0.
+/// A valid leading dimension for LAPACK: never 0.
 inline int leading(int rows) { return std::max(rows, 1); }
 
-/// to[j * rows + i] = from[i * columns + j]. A cache line of each row at a time: of rows whose distance is a power of two a cache holds
-/// few, so none is come back to.
+/// to[j * rows + i] = from[i * columns + j]. One cache line of each row at a time: of rows with a power-of-two stride a cache holds few, so
+/// lines are not revisited.
 template <class T> void turn(const T* from, int rows, int columns, T* to) {
   constexpr int side = std::max<int>(1, 64 / sizeof(T));
   T square[side][side];
@@ -64,7 +64,7 @@ template <class T> void turn(const T* from, int rows, int columns, T* to) {
       for (int j = 0; j < n; j++) std::copy_n(square[j], m, to + std::int64_t{j0 + j} * rows + i0);
     }
 }
-/// Row by row into column by column.
+/// Row-major to column-major.
 template <class T> void to_columns(const T* from, int m, int n, T* to) { turn(from, m, n, to); }
 /// And back.
 template <class T> void to_rows(const T* from, int m, int n, T* to) { turn(from, n, m, to); }
@@ -82,8 +82,8 @@ template <class T> void fill_nan(T* x, std::int64_t n) {
   else std::fill_n(x, n, nan);
 }
 
-/// Kernels of which a result that is not finite is made again in float64: sscal of OpenBLAS 0.3.21 takes a factor that is NaN for 0, so
-/// that what depends on a pivot that is NaN becomes finite. The pivot itself stays NaN.
+/// Kernels whose non-finite results are recomputed in float64: sscal of OpenBLAS 0.3.21 treats a NaN factor as 0, so that values that
+/// depend on a NaN pivot become finite. The pivot itself stays NaN.
 template <class T> constexpr bool hides_nan = std::is_same_v<T, float>;
 inline std::unique_ptr<double[]> widened(const float* x, std::int64_t n) {
   auto r = room_for<double>(n);
@@ -94,7 +94,7 @@ inline void narrow(const double* x, std::int64_t n, float* to) {
   std::transform(x, x + n, to, [](double v) { return static_cast<float>(v); });
 }
 
-/// Throws CompileError for a workspace that LAPACK cannot count: it would answer a smaller number, and believe that.
+/// Throws CompileError for a workspace too large for LAPACK's integers, which it would silently compute wrong.
 inline void check_workspace(const char* kernel, std::int64_t least) {
   if (least >= std::numeric_limits<int>::max())
     throw CompileError(
@@ -103,7 +103,7 @@ inline void check_workspace(const char* kernel, std::int64_t least) {
         "matrices.");
 }
 
-/// The size of a workspace from what a call said that it needs: a float may have rounded it down. As check_workspace().
+/// The workspace size from a query's answer: a float may have rounded it down. Throws like check_workspace().
 template <class T> int workspace_size(const char* kernel, T asked) {
   using Part = part_of_t<T>;
   const double size =

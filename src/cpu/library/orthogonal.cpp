@@ -1,4 +1,4 @@
-// Factorisations of matrices with orthogonal factors, one unit each, by LAPACK: qr, eigh, svd.
+// Matrix factorizations with orthogonal factors by LAPACK, one unit per matrix: qr, eigh, svd.
 #include <utility>
 
 #include "cpu/library/matrices.h"
@@ -10,14 +10,14 @@ template <class T> double orthogonal_ns(const Matrices& a, double flops) {
   const double sides = static_cast<double>(a.elements()) * static_cast<double>(std::min(a.m, a.n));
   return static_cast<double>(a.count) * (3000 + arithmetic_ns<T>(2 * sides * flops));
 }
-/// Ones on the diagonal of a square, row by row.
+/// A row-major identity matrix.
 template <class T> void fill_identity(T* x, std::int64_t n) {
   std::fill_n(x, n * n, T{});
   for (std::int64_t i = 0; i < n; i++) x[i * n + i] = 1;
 }
 
 // ---------------------------------------------------------------- qr
-/// Q is m x q.n, R q.n x n.
+/// Q is m x q.n, R is q.n x n.
 template <class T> struct QrCall {
   const char* kernel;
   LapackOf<T> library;
@@ -32,7 +32,7 @@ template <class T> struct QrCall {
     library.orgqr(&a.m, &q.n, &ks, nullptr, &ld, nullptr, &second, &asks, &info);
     return workspace_size(kernel, std::max(std::real(first), std::real(second)));
   }
-  /// Columns of A, then of Q; R row by row.
+  /// `columns`: A, then Q, column-major; R is row-major.
   void run(T* columns, T* tau, T* work, int size, T* r) const {
     const int ld = leading(a.m), ks = k();
     int failed = 0;
@@ -77,7 +77,7 @@ template <class T> LibraryPlan qr_plan(const LibraryCall::Item& item) {
 }
 
 // ---------------------------------------------------------------- eigh
-/// A workspace and how large it is.
+/// A workspace and its size.
 template <class T> struct WorkRoom {
   T* data;
   const int* size;
@@ -93,7 +93,7 @@ void call_syevd(const LapackOf<T>& library, const char* job, const char* uplo, c
     library.syevd(job, uplo, &n, a, &n, w, work.data, work.size, integers.data, integers.size, &info, 1, 1);
 }
 
-// params: with eigenvectors; of the lower triangle.
+// params: with eigenvectors; reads the lower triangle.
 template <class T> LibraryPlan eigh_plan(const LibraryCall::Item& item) {
   constexpr const char* kernel = "eigh";
   const Matrices a = matrices_of(kernel, item.in_shapes[0], 2);
@@ -121,7 +121,7 @@ template <class T> LibraryPlan eigh_plan(const LibraryCall::Item& item) {
     for (std::int64_t u = begin; u < end; u++) {
       Part* const w = elements_at<Part>(bases, out[0], u * a.n);
       to_columns(elements_at<T>(bases, in, u * a.elements()), a.m, a.n, columns.get());
-      bool is_good = true;  // what is not finite may never converge
+      bool is_good = true;  // non-finite input may never converge
       for (int j = 0; j < a.n && is_good; j++)
         is_good = all_finite(columns.get() + std::int64_t{j} * a.n + (is_lower ? j : 0),
                              is_lower ? a.n - j : j + 1);
@@ -154,14 +154,14 @@ void call_gesdd(const LapackOf<T>& library, const char* job, const Matrices& a, 
     library.gesdd(job, &a.m, &a.n, columns, &ld, s, u, &ld, vt, &ldv, work.data, work.size, integers, &info,
                   1);
 }
-/// The real workspace of complex matrices, which gesdd does not tell: the most that any of its versions asks for.
+/// The real workspace for complex matrices, which gesdd's query does not return: the maximum over its versions.
 std::int64_t gesdd_reals(const Matrices& a, bool has_vectors) {
   const std::int64_t less = std::min(a.m, a.n), more = std::max(a.m, a.n);
   return has_vectors ? std::max(5 * less * less + 5 * less, 2 * more * less + 2 * less * less + less)
                      : 7 * less;
 }
 
-// out: the singular values, and unless there is nothing else U [m, u.n] and V^T [v.m, n].
+// out: the singular values and, if wanted, U [m, u.n] and V^T [v.m, n].
 template <class T> LibraryPlan svd_plan(const LibraryCall::Item& item) {
   constexpr const char* kernel = "svd";
   const Matrices a = matrices_of(kernel, item.in_shapes[0], 2);
@@ -193,7 +193,7 @@ template <class T> LibraryPlan svd_plan(const LibraryCall::Item& item) {
     for (std::int64_t i = begin; i < end; i++) {
       Part* const s = elements_at<Part>(bases, out[0], i * k);
       const T* const from = elements_at<T>(bases, in, i * a.elements());
-      bool is_good = all_finite(from, a.elements());  // what is not finite may never converge
+      bool is_good = all_finite(from, a.elements());  // non-finite input may never converge
       if (is_good && k > 0) {
         int failed = 0;
         to_columns(from, a.m, a.n, columns.get());
@@ -211,7 +211,7 @@ template <class T> LibraryPlan svd_plan(const LibraryCall::Item& item) {
       } else if (k > 0) {
         to_rows(left.get(), u.m, u.n, to_u);
         to_rows(right.get(), v.m, v.n, to_v);
-      } else {  // of nothing, what is square
+      } else {  // of empty matrices: identities
         if (u.m == u.n) fill_identity(to_u, u.n);
         if (v.m == v.n) fill_identity(to_v, v.n);
       }

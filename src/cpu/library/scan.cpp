@@ -1,4 +1,4 @@
-// Running reductions of lines.
+// Prefix scans of lines.
 #include <algorithm>
 #include <limits>
 
@@ -13,7 +13,7 @@
 namespace shardarray {
 namespace {
 
-/// What the blocks so far amount to; of a float sum also what was rounded off.
+/// The reduction of the blocks so far; for float sums, also the rounding errors.
 template <Reducer r, class T> struct Carry {
   static constexpr bool rounds = std::is_floating_point_v<T> && r == Reducer::sum;
   T total{}, lost{};
@@ -33,13 +33,13 @@ template <Reducer r, class T> struct Carry {
   }
 };
 
-/// Lines of `length` elements that stand `inner` apart.
+/// Lines of `length` elements with stride `inner`.
 template <Reducer r, class T> struct Scan {
   LibraryCall::Item item;
   std::int64_t lines, length, inner, step;
   T identity;
 
-  // Units: neighbouring lines that lie one behind the other, or side by side.
+  // Units: neighbouring lines, consecutive or interleaved.
   static constexpr std::int64_t rows_each = 16, columns_each = 256;
   std::int64_t columns() const { return ceil_div(inner, columns_each); }
   std::int64_t units() const {
@@ -73,9 +73,9 @@ template <Reducer r, class T> struct Scan {
   }
 
  private:
-  static constexpr int together = 4;  // chains, each of which waits for itself
+  static constexpr int together = 4;  // independent dependency chains in flight
 
-  // One line by several blocks at a time, or several short lines; how many.
+  // Scans one line several blocks at a time, or several short lines; returns the number of lines.
   std::int64_t scan_rows(const T* x, T* y, std::int64_t line, std::int64_t last) const {
     const std::int64_t start = line * length + (step < 0 ? length - 1 : 0);
     x += start;
@@ -96,7 +96,7 @@ template <Reducer r, class T> struct Scan {
     }
     return 1;
   }
-  // `count` running reductions of `size` elements that begin `apart` elements apart.
+  // `count` scans of `size` elements whose starts are `apart` elements apart.
   template <int count> void chains(const T* x, T* y, std::int64_t size, std::int64_t apart) const {
     T local[count];
     std::fill_n(local, count, identity);
@@ -106,7 +106,7 @@ template <Reducer r, class T> struct Scan {
         y[at] = local[k] = combined<r>(local[k], x[at]);
       }
   }
-  // Behind `state`, to blocks; what comes behind them.
+  // Combines blocks with the carry `state`; returns the carry after them.
   Carry<r, T> add_carries(T* y, std::int64_t count, Carry<r, T> state) const {
     for (std::int64_t at = 0; at < count; at += scan_block) {
       const std::int64_t size = std::min(scan_block, count - at);
@@ -137,7 +137,7 @@ template <Reducer r, class T> struct Scan {
 };
 
 template <Reducer r, class T> LibraryPlan scan_plan(const LibraryCall::Item& item, DType t) {
-  // Of an empty line, too, the last one may be asked for.
+  // An empty line, too, may be asked for its total.
   const auto [lines, length, inner] = lines_along(item.in_shapes[0], item.params[0]);
   const std::uint64_t bits = identity_bits(r, t);
   const auto identity = read_number<T>(reinterpret_cast<const char*>(&bits));

@@ -1,4 +1,4 @@
-// Rows combined in a table, in their order.
+// Combines updates into rows of a table, in order.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -13,18 +13,18 @@
 namespace shardarray {
 namespace {
 
-// Workers share the columns of wide rows, else the rows: however they do, a row is combined in the order of its updates. Rows of a few
-// elements are left to one worker, which takes no longer to combine them than to find those of others.
+// Workers divide the columns of wide rows, else the rows; either way a row's updates are combined in order. Rows of a few elements are
+// left to one worker: combining them takes no longer than telling the parts' updates apart.
 constexpr std::int64_t most_parts = 4, least_columns = 32, few_columns = 4, many_updates = 4096;
-constexpr std::int64_t block_updates = 1024;  // whose rows are looked up at a time
-constexpr std::int64_t ahead = 16;            // updates whose rows are prefetched: they may be anywhere
+constexpr std::int64_t block_updates = 1024;  // indices that are decoded at a time
+constexpr std::int64_t ahead = 16;            // prefetch distance in updates; rows are at random places
 
-/// rows[k]: the row of index k, counted from `first`. What is no row is beyond all rows, read as unsigned.
+/// rows[k]: the row of index k relative to `first`, as unsigned: an index that is no row is larger than every row.
 void read_rows(DType t, const char* indices, std::int64_t count, std::int64_t first, std::uint64_t* rows) {
   scalar::with_type(t, [&](auto x) {
     using I = decltype(x);
     if constexpr (std::is_integral_v<I>)
-      for (std::int64_t k = 0; k < count; k++)  // of uint64, what is too large is negative
+      for (std::int64_t k = 0; k < count; k++)  // a uint64 that is too large turns negative
         rows[k] = static_cast<std::uint64_t>(
             static_cast<std::int64_t>(read_number<I>(indices + k * sizeof(I))) - first);
   });
@@ -37,7 +37,7 @@ template <Reducer r, class T> struct Scatter {
   T identity;
   std::int64_t batch, rows, columns, updates, row_parts;
 
-  // Units: blocks of columns, part of the rows by part, table by table.
+  // Units: blocks of columns, within parts of rows, within tables.
   std::int64_t column_block() const {
     constexpr std::int64_t vector = 16;
     return std::max(least_columns, ceil_div(ceil_div(columns, row_parts), vector) * vector);
@@ -88,9 +88,9 @@ template <Reducer r, class T> struct Scatter {
       return;
     }
     const auto in_table = [&](std::uint64_t k) { return out + static_cast<std::int64_t>(k) * columns; };
-    std::vector<bool> met(own);  // rows: others are written once, at the end
+    std::vector<bool> met(own);  // rows with updates; others are filled last
     each_block([&](const T* updated, std::int64_t n) {
-      std::int16_t mine[block_updates];  // without a branch that nothing foretells
+      std::int16_t mine[block_updates];  // compacted without an unpredictable branch
       std::int64_t found = 0;
       for (std::int64_t k = 0; k < n; k++) {
         mine[found] = static_cast<std::int16_t>(k);
@@ -113,7 +113,7 @@ template <Reducer r, class T> struct Scatter {
     for (std::uint64_t k = 0; k < own; k++)
       if (!met[k]) std::fill_n(in_table(k), count, identity);
   }
-  // A first update is combined with the identity, which nobody has written.
+  // The first update is combined with the identity, which is not stored beforehand.
   template <bool first> void combine(T* to, const T* update, std::int64_t count) const {
     combine_each(to, update, count, [&](T a, T b) { return combined<r>(first ? identity : a, b); });
   }

@@ -1,4 +1,4 @@
-// Solutions of linear equations by triangular matrices.
+// Solves linear equations with triangular matrices.
 #include <bitset>
 #include <utility>
 
@@ -9,17 +9,16 @@ namespace shardarray {
 
 namespace {
 
-/// Right-hand sides that are solved for at once. The unit, whatever the number of workers: how many there are shows in the last
-/// bits.
+/// Right-hand sides solved at once. A fixed unit, whatever the number of workers: it shows in the last bits.
 constexpr int side_block = 128;
 
-/// op(A) X = B, or X op(A) = B where A stands right; n x n row by row.
+/// op(A) X = B, or X op(A) = B if A is on the right; n x n, row-major.
 struct Triangle {
   bool is_left = true, is_lower = false, is_transposed = false, has_unit_diagonal = false;
 };
 
-/// X in the place of B, which has m rows and k columns, rows `distance` apart. Row by row a matrix is its transpose to LAPACK: the
-/// sides are exchanged, and the triangles.
+/// Overwrites B, with m rows, k columns and row stride `distance`, by X. To LAPACK a row-major matrix is its transpose: sides and triangles
+/// are swapped.
 template <class T>
 void solve_triangle(const LapackOf<T>& library, const Triangle& t, const T* a, int n, T* b, int m, int k,
                     int distance) {
@@ -29,14 +28,14 @@ void solve_triangle(const LapackOf<T>& library, const Triangle& t, const T* a, i
                t.has_unit_diagonal ? "U" : "N", &k, &m, &one, a, &lda, b, &ldb, 1, 1, 1, 1);
 }
 
-// Of complex numbers by the textbook: the operator looks for infinities that became NaN, which takes 100 times as long.
+// Complex numbers by the textbook formula: the operator checks for infinities that became NaN, which takes 100 times as long.
 template <class T> T product(T a, T b) {
   if constexpr (is_complex_number<T>)
     return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
   else return a * b;
 }
 
-/// The same, number by number: x_i = (b_i - sum of a_ij x_j) / a_ii, one j after the other.
+/// The same element by element: x_i = (b_i - sum of a_ij x_j) / a_ii, one j after the other.
 template <class T> void substitute(const Triangle& t, const T* a, int n, T* b, int m, int k, int distance) {
   const bool is_turned = t.is_transposed == t.is_left, is_forward = t.is_lower != is_turned;
   const auto element = [&](int i, int j) {
@@ -64,13 +63,13 @@ template <class T> void substitute(const Triangle& t, const T* a, int n, T* b, i
   }
 }
 
-/// Some of the right-hand sides of one matrix: columns of B (rows, where A stands right).
+/// The right-hand sides of one matrix: columns of B (rows if A is on the right).
 template <class T> struct Sides {
   Matrices b;
   bool is_left = true;
   int blocks() const { return ((is_left ? b.n : b.m) + side_block - 1) / side_block; }
-  /// Copies block `k` and calls f(first element, rows, columns, how triangles are solved). BLAS's kernels multiply what is not finite with
-  /// numbers that have nothing to do with it: sides that are not finite then are solved number by number, whatever stands beside them.
+  /// Copies block `k` and calls f(first element, rows, columns, solver). BLAS kernels mix non-finite values into unrelated numbers: sides
+  /// that are non-finite afterwards are solved again element by element, independently of their neighbours.
   template <class F> void solve(const LapackOf<T>& library, const T* from, T* to, int k, const F& f) const {
     const int first = k * side_block, size = std::min(side_block, (is_left ? b.n : b.m) - first);
     const auto offset = [&](int side) { return std::int64_t{first + side} * (is_left ? 1 : b.n); };
@@ -125,7 +124,7 @@ template <class T> LibraryPlan triangular_plan(const LibraryCall::Item& item) {
   return {units, solving_ns<T>(a, b), run};
 }
 
-/// Rows of B as the factorisation exchanged those of A, or back.
+/// Applies the factorization's row exchanges to B, or undoes them.
 template <class T>
 void exchange_rows(const std::int32_t* pivots, int n, bool back, T* b, int columns, int distance) {
   for (int k = 0; k < n; k++) {

@@ -24,7 +24,7 @@ template <class F> void with_size(std::size_t size, const F& f) {
   }
 }
 
-/// Memory of a line that is sorted. What is much goes back to the system.
+/// Scratch memory for sorting a line. Large blocks are returned to the system.
 class SortScratch {
  public:
   explicit SortScratch(std::size_t bytes) {
@@ -35,7 +35,7 @@ class SortScratch {
     memory.resize((bytes + sizeof(Word) - 1) / sizeof(Word));
     next_ = reinterpret_cast<char*>(memory.data());
   }
-  /// `n` more of them, from a multiple of 16 bytes on.
+  /// The next `n` elements, 16-byte aligned.
   template <class T> T* take(std::int64_t n) {
     auto* const first = reinterpret_cast<T*>(next_);
     next_ += bytes<T>(n);
@@ -47,7 +47,7 @@ class SortScratch {
 
  private:
   struct alignas(16) Word {
-    Word() {}  // not cleared
+    Word() {}  // left uninitialized
     char bytes[16];
   };
   struct Kept {
@@ -57,7 +57,7 @@ class SortScratch {
   char* next_;
 };
 
-/// A line of numbers of one size that stand some bytes apart.
+/// A line of numbers of one size, `apart` bytes apart.
 template <class Bits> struct Numbers {
   char* first;
   std::int64_t apart;
@@ -69,7 +69,7 @@ template <class Bits> struct Numbers {
   void set(std::int64_t k, const Bits& b) const { std::memcpy(first + k * apart, &b, sizeof b); }
 };
 
-/// Lines of `length` elements that stand `inner` apart. Key: holds a key, and a position in a line.
+/// Lines of `length` elements with stride `inner`. Key: wide enough for a key and for a position in a line.
 template <class Key> struct Sort {
   LibraryCall::Item item;
   std::vector<DType> types;
@@ -107,7 +107,7 @@ template <class Key> struct Sort {
   void sort_line(const Line& l, Keyed<Key>* entries, Keyed<Key>* spare, char* sorted) const {
     const Codes<Bits> codes(types[0]);
     const auto in = numbers<Bits>(l, item.in, 0), out = numbers<Bits>(l, item.out, 0);
-    if (types.size() == 1) {  // a key says which number it is
+    if (types.size() == 1) {  // the number can be recovered from its key
       auto* const keys = reinterpret_cast<Bits*>(entries);
       if (codes.each(length, in, [&](std::int64_t k, Bits key) { keys[k] = key; })) {
         const Bits* const order = sort_entries<Key>(keys, reinterpret_cast<Bits*>(spare), length);
@@ -138,7 +138,7 @@ template <class Key> struct Sort {
       with_size(itemsize(types[k]), [&](auto value) {
         using Value = decltype(value);
         const auto from = numbers<Value>(l, item.in, k), to = numbers<Value>(l, item.out, k);
-        auto* const moved = reinterpret_cast<Value*>(sorted);  // outputs may lie on the inputs
+        auto* const moved = reinterpret_cast<Value*>(sorted);  // outputs may alias inputs
         for (std::int64_t i = 0; i < length; i++) moved[i] = from(static_cast<std::int64_t>(order[i].rest));
         for (std::int64_t i = 0; i < length; i++) to.set(i, moved[i]);
       });

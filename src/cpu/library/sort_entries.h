@@ -1,4 +1,4 @@
-// What a line is sorted as: numbers whose unsigned order is that of the values, alone or each with a number that moves with it.
+// Sort keys: unsigned numbers that sort like the values, alone or with a number that moves with each.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -12,12 +12,12 @@
 
 namespace shardarray {
 
-/// A number in the order of the values, and what moves with it.
+/// A key, and a number that moves with it.
 template <class Key> struct Keyed { Key key, rest; };
 template <class Key> Key key_of(const Keyed<Key>& e) { return e.key; }
 template <class Bits> Bits key_of(Bits code) { return code; }
 
-/// Codes of a dtype's numbers. Floats: all NaN have one key, the last, and both zeros one.
+/// Keys of a dtype's numbers. Floats: all NaNs share the last key, and both zeros share one.
 template <class Bits> class Codes {
  public:
   explicit Codes(DType t)
@@ -28,7 +28,7 @@ template <class Bits> class Codes {
                                     : t == DType::float32  ? 0x7f800000
                                                            : 0x7ff0000000000000)) {}
 
-  /// Calls f(k, key) of the number `bits(k)`, k from 0 to n - 1. True: each of these keys is of one number alone.
+  /// Calls f(k, key) for the number `bits(k)`, k from 0 to n - 1. True: each of these keys belongs to a single number.
   template <class Read, class F> bool each(std::int64_t n, const Read& bits, const F& f) const {
     if (!floats_) {
       for (std::int64_t k = 0; k < n; k++) f(k, static_cast<Bits>(bits(k) ^ turn_));
@@ -40,12 +40,12 @@ template <class Bits> class Codes {
       const bool is_nan = (b & below) > infinity_, is_minus_zero = b == sign;
       shared |= is_nan | is_minus_zero;
       const auto code = static_cast<Bits>(
-          b ^ (static_cast<Bits>(Bits{0} - (b >> last)) | sign));  // signs are random: no branch
+          b ^ (static_cast<Bits>(Bits{0} - (b >> last)) | sign));  // signs are random: branch-free
       f(k, is_nan ? std::numeric_limits<Bits>::max() : is_minus_zero ? sign : code);
     }
     return !shared;
   }
-  /// The number of a key that is of one alone.
+  /// The number of a key that belongs to only one.
   Bits number(Bits key) const {
     return static_cast<Bits>(key ^ (floats_ ? static_cast<Bits>((key >> last) - Bits{1}) | sign : turn_));
   }
@@ -57,11 +57,11 @@ template <class Bits> class Codes {
   Bits turn_, infinity_;
 };
 
-/// Elements of a line that is shorter are compared: a byte has 256 counters.
+/// Shorter lines are sorted by comparison: the 256 counters of a byte would not pay.
 template <class Key> constexpr std::int64_t short_line = 16 * sizeof(Key);
 
-/// By digits of so many bits, the lowest first: each pass keeps the order of the one before (Knuth, The Art of Computer
-/// Programming, volume 3, 5.2.5). A digit that all keys share needs none. In `entries` or `spare`.
+/// LSD radix sort by digits of so many bits: each pass keeps the order of the previous one (Knuth, The Art of Computer Programming, volume
+/// 3, 5.2.5). Digits shared by all keys are skipped. The result is in `entries` or `spare`.
 template <int bits, class Count, class Entry>
 Entry* sort_by_digits(Entry* entries, Entry* spare, std::int64_t length) {
   using Key = decltype(key_of(*entries));
@@ -83,11 +83,11 @@ Entry* sort_by_digits(Entry* entries, Entry* spare, std::int64_t length) {
   return entries;
 }
 
-/// In `entries` or `spare`, which a line shorter than short_line does not need. Stable; of such a line if `rest` rises where keys
-/// are equal. Count: of a line's length.
+/// The result is in `entries` or `spare`; lines shorter than short_line need no spare. Stable; such lines only if `rest` ascends among
+/// equal keys. Count: holds a line's length.
 template <class Count, class Entry> Entry* sort_entries(Entry* entries, Entry* spare, std::int64_t length) {
   using Key = decltype(key_of(*entries));
-  // Wide digits are fewer. Their counters have to be worth clearing, and the places that a pass writes to stay in a cache.
+  // Wide digits mean fewer passes. Clearing their counters must pay, and the places that a pass writes to must stay in cache.
   constexpr int wide_digit = 11;
   constexpr std::int64_t least_wide = 4096, most_wide = (2 << 20) / sizeof(Entry);
   if (length < short_line<Key>) {

@@ -1,4 +1,4 @@
-// A part of an array that is written over, where data says that it begins.
+// Writes a part into an array at a position given by data.
 #include <algorithm>
 #include <cstring>
 
@@ -13,12 +13,12 @@ namespace shardarray {
 namespace {
 
 struct Dim {
-  std::int64_t n, m;           ///< of x and of the part
-  std::int64_t x_step, step;   ///< bytes between neighbours
+  std::int64_t n, m;           ///< sizes of x and of the part
+  std::int64_t x_step, step;   ///< strides in bytes
   std::int64_t first = 0;      ///< global index of the tile's first element
-  int start = -1;              ///< the operand that says where the part begins; -1: where x does
-  DType index = DType::int32;  ///< its dtype
-  // Of the part, from where to where it lies in x, which begins at `first` for it.
+  int start = -1;              ///< the operand with the part's start; -1: it starts where x does
+  DType index = DType::int32;  ///< that operand's dtype
+  // Which range of the part is inside x, and the part's start in x, whose global start is `first`.
   struct Inside {
     std::int64_t from, to, at;
   };
@@ -28,12 +28,12 @@ struct Dim {
   }
 };
 
-/// Rows of the part along its first dimension, batch entry by batch entry.
+/// Units: rows of the part along its first dimension, by batch entry.
 struct Update {
   LibraryCall::Item item;
   std::vector<Dim> dims;
-  std::int64_t x_bytes, part_bytes;  ///< of a batch entry
-  /// Writes bytes of the part, or combines with them.
+  std::int64_t x_bytes, part_bytes;  ///< per batch entry
+  /// Writes bytes of the part, or combines them.
   void (*write)(char* to, const char* part, std::int64_t bytes);
 
   std::int64_t rows() const { return dims.empty() ? 1 : dims[0].m; }

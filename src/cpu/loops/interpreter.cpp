@@ -11,7 +11,7 @@
 namespace shardarray {
 namespace {
 
-/// This thread's rows and table of row addresses; grows to the largest plan that it has run.
+/// This thread's rows and table of row addresses; as large as its largest plan so far.
 class Scratch {
  public:
   std::byte* get(std::size_t bytes) {
@@ -34,7 +34,7 @@ class Scratch {
   std::size_t bytes_ = 0;
 };
 
-/// Bytes from the first element of `axes` to the one at flat position `at`.
+/// The byte offset of flat position `at` in `axes`.
 std::int64_t offset_at(const std::vector<LoopAxis>& axes, std::int64_t at) {
   if (axes.empty()) return 0;
   std::int64_t offset = 0;
@@ -45,8 +45,7 @@ std::int64_t offset_at(const std::vector<LoopAxis>& axes, std::int64_t at) {
   return offset + at * axes[0].stride;
 }
 
-/// Cuts the flat positions [at, at + n) of `axes` into runs along the last axis: f(offset, stride, first
-/// element, count).
+/// Splits flat positions [at, at + n) of `axes` into runs along the last axis: f(offset, stride, first element, count).
 template <class F> void for_runs(const std::vector<LoopAxis>& axes, std::int64_t at, std::int64_t n, F f) {
   if (axes.size() <= 1) return f(offset_at(axes, at), axes.empty() ? 0 : axes[0].stride, std::int64_t{0}, n);
   std::int64_t coordinate[LoopPlan::max_rank];
@@ -72,7 +71,7 @@ template <class F> void for_runs(const std::vector<LoopAxis>& axes, std::int64_t
 
 }  // namespace
 
-/// One run: the addresses of all rows, and what is done with them.
+/// One run: the addresses of all rows, and the operations on them.
 class LoopPlan::Run {
  public:
   Run(const LoopPlan& plan, void* const* bases) : p_(plan), loops_(*plan.loops_), bases_(bases) {
@@ -128,7 +127,7 @@ class LoopPlan::Run {
   }
 
  private:
-  /// The rows [at, at + n) of a stage, for position `walk` of the other group of dimensions.
+  /// Rows [at, at + n) of a stage, at position `walk` of the other group of dimensions.
   void stage(const StageRows& s, std::int64_t walk, std::int64_t at, std::int64_t n) const {
     for (const LoadRow& l : s.loads) load(l, walk, at, n);
     for (const StoreRow& t : s.stores) {
@@ -151,7 +150,7 @@ class LoopPlan::Run {
     return static_cast<std::byte*>(bases_[a.base]) + a.offset + offset_at(a.walk, walk);
   }
 
-  /// The argument's own memory where the row is contiguous there, else row `copy`.
+  /// The argument's own memory if the row is contiguous there, else row `copy`.
   std::byte* in_place(const Access& a, std::int64_t walk, std::int64_t at, std::int64_t n,
                       std::int32_t copy) const {
     if (a.contiguous) return address(a, walk) + (a.run.empty() ? 0 : at << a.size_log2);
@@ -205,7 +204,7 @@ class LoopPlan::Run {
              });
   }
 
-  /// Adds the inner points [at, at + n) to their lanes. A tile begins at lane 0.
+  /// Adds inner points [at, at + n) to their lanes. A tile begins at lane 0.
   void accumulate(const ReduceRow& r, std::int64_t at, std::int64_t n) const {
     const std::int64_t points = p_.inner_count_;
     if (r.blocks)
@@ -227,7 +226,7 @@ class LoopPlan::Run {
   bool ends_block(const ReduceRow& r, std::int64_t points) const {
     return points == p_.inner_count_ || (points & (r.block - 1)) == 0;
   }
-  /// Lanes that none of the block's points reached hold the identity and change nothing: they do not exist here.
+  /// Lanes that no point of the block reached would hold the identity; they are skipped.
   static void fold_columns(const ReduceRow& r, std::byte* lanes, std::int64_t points, std::int64_t n) {
     const std::int64_t count = std::min<std::int64_t>(r.lanes, points);
     for (std::int64_t width = Loops::lanes / 2; width > 0; width /= 2) {
@@ -239,7 +238,7 @@ class LoopPlan::Run {
   }
   std::byte* total(const ReduceRow& r) const { return rows_[r.dst] + Loops::lanes * r.lane_bytes; }
   std::byte* lost(const ReduceRow& r) const { return total(r) + r.lane_bytes; }
-  /// Adds the result of the block of inner point j to the total.
+  /// Adds the result of inner point j's block to the total.
   void add_block(const ReduceRow& r, std::int64_t j, std::int64_t n) const {
     if (j < r.block) {
       std::memcpy(total(r), rows_[r.identity], n << r.size_log2);

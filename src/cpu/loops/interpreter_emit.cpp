@@ -1,4 +1,4 @@
-// The second half of the planner: instructions become rows of the table that LoopPlan::run walks.
+// The second half of the planner: turns instructions into the tables that LoopPlan::run executes.
 #include <algorithm>
 #include <mutex>
 #include <unordered_map>
@@ -9,12 +9,12 @@
 namespace shardarray {
 namespace {
 
-/// A full row of one value, shared by all plans that are alive.
+/// A full row of one value, shared by all live plans.
 std::shared_ptr<const std::vector<std::byte>> constant_row(std::uint64_t bits, int size_log2) {
   static std::mutex mutex;
   using Rows = std::unordered_map<std::uint64_t, std::weak_ptr<const std::vector<std::byte>>>;
   static Rows* const rows = new Rows[4];
-  static std::size_t most[4] = {1024, 1024, 1024, 1024};  // before those that nobody uses go
+  static std::size_t most[4] = {1024, 1024, 1024, 1024};  // after which unused ones are dropped
   const std::lock_guard lock(mutex);
   auto& known = rows[size_log2];
   if (auto row = known[bits].lock()) return row;
@@ -28,7 +28,7 @@ std::shared_ptr<const std::vector<std::byte>> constant_row(std::uint64_t bits, i
   return row;
 }
 
-/// Rough nanoseconds an element (x86-64-v3, rows in cache).
+/// Rough nanoseconds per element (x86-64-v3, rows in cache).
 double element_ns(const Instr& in) {
   const double bytes = static_cast<double>(itemsize(in.type));
   switch (in.code) {
@@ -52,14 +52,14 @@ std::uint16_t LoopPlanner::constant_slot(DType type, std::uint64_t bits) {
   return static_cast<std::uint16_t>(plan_.first_constant_ + static_cast<std::size_t>(at - rows.begin()));
 }
 
-/// Where a computed value's row stands.
+/// The slot of a computed value's row.
 std::uint16_t LoopPlanner::native_slot(int v) const {
   const LoopValue& x = values_[v];
   if (x.dynamic >= 0) return static_cast<std::uint16_t>(row_count_ + x.dynamic);
   return slot_of_request(x.request);
 }
 
-/// Where an instruction of `stage` finds v.
+/// The slot where an instruction of `stage` finds v.
 std::uint16_t LoopPlanner::operand_slot(int v, int stage) {
   const int root = values_[v].root;
   const Instr& in = k_.code[root];
@@ -81,12 +81,12 @@ void LoopPlanner::add_cost(int v, double fixed, double element) {
   c.element += element;
 }
 
-/// Nanoseconds an element to bring a row in or out.
+/// Nanoseconds per element to load or store a row.
 double LoopPlanner::access_ns(const Access& a) const {
   const std::int64_t size = std::int64_t{1} << a.size_log2;
   if (a.contiguous || a.run.empty()) return 0.01 * static_cast<double>(size);
   if (a.run.back().stride == 0) return 0.05;
-  // Short runs cost a call each.
+  // Short runs cost one call each.
   const double runs = a.run.size() > 1 ? 4 / static_cast<double>(a.run.back().extent) : 0;
   return runs + (a.run.back().stride == size || a.is_index ? 0.05 : 0.6);
 }
@@ -141,8 +141,7 @@ void LoopPlanner::emit_reduce(int v) {
   r.dst = slot_of_request(values_[v].request);
   r.identity = constant_slot(in.type, identity_bits(reducer, in.type));
   r.size_log2 = static_cast<std::uint8_t>(size_log2_of(in.type));
-  // Only float sums and products depend on the order: the others need one lane where a row is many
-  // reductions, and no blocks.
+  // Only float sums and products depend on the order: others need no blocks, and only one lane if a row holds many reductions.
   const bool ordered = is_ordered(in);
   r.blocks = has_blocks(v);
   r.block = r.blocks ? k_.order.block : std::int64_t{1} << 62;
@@ -157,7 +156,7 @@ void LoopPlanner::emit_reduce(int v) {
   add_cost(v, 3, element_ns(in));
 }
 
-/// Rows mode: values of outer stages that inner stages use fill a row.
+/// Rows mode: values of outer stages used by inner stages fill a row.
 void LoopPlanner::emit_splats() {
   for (std::size_t v = 0; v < values_.size(); v++) {
     const LoopValue& x = values_[v];
@@ -189,7 +188,7 @@ void LoopPlanner::estimate() {
   const double tile = static_cast<double>(plan_.tile_);
   double total = 30;
   for (std::size_t s = 0; s < k_.stages.size(); s++) {
-    // How often the stage is entered, rows each time, elements of all of them.
+    // How often the stage is entered, and its elements each time.
     const bool in = inner(static_cast<int>(s));
     const double times = rows_mode() ? outer : in ? inner_points : 1;
     const double elements = rows_mode() ? (in ? inner_points : 1) : outer;

@@ -21,7 +21,7 @@ bool all_zero(const std::vector<LoopAxis>& axes) {
   return std::all_of(axes.begin(), axes.end(), [](const LoopAxis& a) { return a.stride == 0; });
 }
 
-/// The value whose bits `in` passes on: bitcasts and casts between integers of one width.
+/// Whether `in` only passes bits on: bitcasts, and casts between integers of one width.
 bool passes_bits(const Kernel& k, const Instr& in) {
   if (in.code == Code::bitcast) return true;
   if (in.code != Code::cast) return false;
@@ -48,7 +48,7 @@ void LoopPlanner::build() {
   estimate();
 }
 
-/// Whether elements of two arguments that take turns in memory never meet: as the parts of complex numbers.
+/// Whether elements of two arguments interleave in memory without overlapping, like the parts of complex numbers.
 bool LoopPlanner::take_turns(std::size_t a, std::size_t b) const {
   const LoopArg &x = item_.args[a], &y = item_.args[b];
   const auto size = [&](std::size_t k) { return static_cast<std::int64_t>(itemsize(k_.args[k].type)); };
@@ -57,7 +57,7 @@ bool LoopPlanner::take_turns(std::size_t a, std::size_t b) const {
     if (item_.extents[d] > 1)
       period = std::gcd(period, std::gcd(x.strides[d] * size(a), y.strides[d] * size(b)));
   std::int64_t from = static_cast<std::int64_t>(y.ref.offset) - static_cast<std::int64_t>(x.ref.offset);
-  if (period == 0) return from >= size(a) || -from >= size(b);  // an element each
+  if (period == 0) return from >= size(a) || -from >= size(b);  // one element each
   from = (from % period + period) % period;
   return from >= size(a) && period - from >= size(b);
 }
@@ -162,13 +162,13 @@ void LoopPlanner::make_accesses() {
   }
 }
 
-/// After how many elements along the row an access repeats itself; 0: never.
+/// The number of elements along the row after which an access repeats; 0: never.
 std::int64_t LoopPlanner::period(const Access& a) const {
   if (all_zero(a.run)) return 1;
   return a.run[0].stride == 0 ? product(a.run, 1) : 0;
 }
 
-/// Row lengths are such that broadcast operands look the same in every tile, and lanes begin anew.
+/// Row lengths such that broadcast operands look the same in every tile, and lanes start over.
 void LoopPlanner::choose_tile() {
   bool reduces = false;
   std::size_t widest = 1;
@@ -176,7 +176,7 @@ void LoopPlanner::choose_tile() {
     reduces = reduces || in.code == Code::reduce;
     widest = std::max(widest, itemsize(in.type));
   }
-  // 32 rows of lanes stay in the first-level cache.
+  // 32 rows of lanes stay in the L1 cache.
   const std::int64_t most = reduces && !rows_mode() ? (widest > 4 ? 64 : 128) : LoopPlanner::full_row;
   const bool lanes = reduces && rows_mode();
   std::int64_t unit = lanes ? Loops::lanes : 16;  // 16: rows in the arguments' memory stay aligned
@@ -190,7 +190,7 @@ void LoopPlanner::choose_tile() {
   plan_.tile_ = most / unit * unit;
 }
 
-/// The row of load or index v is the same in every tile.
+/// Whether the row of load or index v is the same in every tile.
 bool LoopPlanner::fixed(int v) const {
   const Access& a = plan_.accesses_[values_[v].access];
   if (!all_zero(a.walk)) return false;
@@ -222,7 +222,7 @@ void LoopPlanner::find_hoisted() {
   }
 }
 
-/// Notes that `stage` uses v at a point of the timeline; `at_end`: when the stage ends.
+/// Records that `stage` uses v at a point of the timeline; `at_end`: at the stage's end.
 void LoopPlanner::use(int v, int stage, int at, bool at_end) {
   LoopValue& x = values_[values_[v].root];
   if (k_.code[values_[v].root].code == Code::constant) return;
@@ -276,8 +276,8 @@ void LoopPlanner::find_direct() {
   }
 }
 
-/// Loads whose row always stands in scratch: strided ones, those kept for the run, and those whose memory an
-/// output takes over while they are still needed, at the end of the stage or later.
+/// Loads whose row is always in scratch: strided ones, those kept for the whole run, and those whose memory an output overwrites while they
+/// are still needed, at the end of the stage or later.
 bool LoopPlanner::copied(int v) const {
   const LoopValue& x = values_[v];
   const Access& a = plan_.accesses_[x.access];
@@ -312,14 +312,13 @@ void LoopPlanner::request_rows() {
       x.dynamic = dynamic_count_++;
       in_scratch = !plan_.accesses_[values_[x.direct].access].contiguous;
     }
-    // A direct row that was computed aside is stored when its stage ends.
+    // A direct row that was computed in scratch is stored at the end of its stage.
     if (in_scratch)
       x.request = request(start, x.direct >= 0 ? std::max(end, end_of(x.stage)) : end, in.type, x.narrow);
   }
 }
 
-/// Gives every request a row that is free while it lives; an instruction may write over its last-used
-/// operand.
+/// Assigns every request a row that is free during its lifetime; an instruction may overwrite its last-used operand.
 void LoopPlanner::allocate_rows() {
   std::vector<int> order(requests_.size());
   std::iota(order.begin(), order.end(), 0);

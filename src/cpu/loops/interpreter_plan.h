@@ -1,4 +1,4 @@
-// LoopPlanner: decides everything about a LoopPlan that does not need addresses.
+// LoopPlanner: decides everything about a LoopPlan that is independent of addresses.
 #pragma once
 #include <limits>
 #include <memory>
@@ -16,36 +16,35 @@ inline int size_log2_of(DType t) {
 
 class LoopPlanner {
  public:
-  static constexpr std::int64_t full_row =
-      256;  // elements: a handful of float32 rows fit the first-level cache
+  static constexpr std::int64_t full_row = 256;  // elements: a handful of float32 rows fit into the L1 cache
 
   LoopPlanner(LoopPlan& plan, const Kernel& kernel, const Loop::Item& item);
   void build();
 
  private:
-  /// A row of scratch memory from one point of the stages' timeline to another.
+  /// A row of scratch memory, for an interval of the stages' timeline.
   struct Request {
     int start = 0, end = 0;
     int size_log2 = 0;
     bool narrow = false;  // one element
-    int row = -1;         // given by allocate_rows
+    int row = -1;         // assigned by allocate_rows
   };
   struct LoopValue {
-    int stage = 0, root = 0;  // root: the value with the same bits that is computed (bitcasts share its row)
+    int stage = 0, root = 0;  // root: the computed value with the same bits (bitcasts share its row)
     bool narrow = false;      // one element per outer point (rows mode)
     bool hoisted = false;     // computed once per run
     int access = -1;
     int last_own = 0;                            // last use in its own stage
     bool leaves = false;                         // used in another stage
-    int request = -1, splat = -1, dynamic = -1;  // where its row stands
-    int splat_stage = -1;                        // the stage that spreads it
-    int direct = -1;                             // the store that it is computed for
+    int request = -1, splat = -1, dynamic = -1;  // where its row is
+    int splat_stage = -1;                        // the stage that broadcasts it
+    int direct = -1;                             // the store whose memory it is computed in
   };
   static constexpr int always = std::numeric_limits<int>::max();
 
   bool rows_mode() const { return plan_.mode_ == LoopMode::rows; }
   bool inner(int stage) const { return k_.stages[stage].inner; }
-  // The timeline: begin of a stage, its instructions, its end.
+  // The timeline: a stage's begin, its instructions, its end.
   int begin_of(int stage) const { return (stage ? k_.stages[stage - 1].end : 0) + 2 * stage; }
   int end_of(int stage) const { return k_.stages[stage].end + 2 * stage + 1; }
   int position(int v) const { return v + 2 * values_[v].stage + 1; }
@@ -69,9 +68,9 @@ class LoopPlanner {
   int request(int start, int end, DType type, bool narrow);
   void request_rows();
   void allocate_rows();
-  /// Columns mode: from lane to lane of a reduction, a row of this type.
+  /// Columns mode: the lane stride of a reduction of this type.
   std::size_t lane_bytes(DType t) const { return (plan_.tile_ * itemsize(t) + 63) / 64 * 64; }
-  /// Whether v is reduced in more than one block.
+  /// Whether v is reduced in several blocks.
   bool has_blocks(int v) const { return is_ordered(k_.code[v]) && plan_.inner_count_ > k_.order.block; }
   std::uint16_t constant_slot(DType type, std::uint64_t bits);
   std::uint16_t slot_of_request(int r) const { return static_cast<std::uint16_t>(requests_[r].row); }
@@ -95,9 +94,9 @@ class LoopPlanner {
   std::vector<Request> requests_;
   int row_count_ = 0, dynamic_count_ = 0;
   struct Cost {
-    double fixed = 0, element = 0;  // nanoseconds a row, an element
+    double fixed = 0, element = 0;  // nanoseconds per row, per element
   };
-  std::vector<Cost> cost_;  // by stage, once per run left out
+  std::vector<Cost> cost_;  // by stage, without what is done once per run
 };
 
 }  // namespace shardarray

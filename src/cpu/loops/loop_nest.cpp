@@ -18,7 +18,7 @@ std::int64_t element_step(const Kernel& k, const Instr& in) {
   return in.code == Code::index ? 1 : static_cast<std::int64_t>(itemsize(k.args[in.imm].type));
 }
 
-/// Rough nanoseconds of one point of an instruction, vectorised.
+/// Rough nanoseconds per point of an instruction, vectorized.
 double operation_ns(const Instr& in) {
   const double width = static_cast<double>(itemsize(in.type)) / 4;
   switch (in.code) {
@@ -44,7 +44,7 @@ void put_kernel(const Kernel& k, std::vector<std::uint64_t>& words) {
                              half(k.order.lanes) | half(k.order.block) << 32});
   for (const KernelArg& a : k.args)
     words.push_back(static_cast<std::uint64_t>(a.type) << 2 | a.output << 1 | a.indirect);
-  // An index is known by its strides, not by the dimension that it had in the domain; but which of them are alike counts.
+  // An index is identified by its strides, not by its domain dimension; but which indices share a dimension matters.
   std::vector<std::uint64_t> dimensions;
   const auto number = [&](std::uint64_t dimension) {
     const auto it = std::find(dimensions.begin(), dimensions.end(), dimension);
@@ -100,7 +100,7 @@ void LoopNest::collect(const Loop::Item& item) {
     while (stage->end <= v) ++stage;
     Access a{v, std::vector<std::int64_t>(item.extents.size(), 0)};
     const std::size_t dims = stage->inner ? a.strides.size() : static_cast<std::size_t>(k.outer);
-    for (std::size_t d = 0; d < dims; d++)  // outer stages stand at inner coordinate 0
+    for (std::size_t d = 0; d < dims; d++)  // outer stages are at inner coordinate 0
       a.strides[d] = in.code == Code::index ? d == static_cast<std::size_t>(in.imm)
                                             : item.args[in.imm].strides[d] * element_step(k, in);
     accesses_.push_back(std::move(a));
@@ -115,7 +115,7 @@ void LoopNest::add_dimension(std::vector<Axis>& axes, const Loop::Item& item, in
   else if (a.extent > 1) axes.push_back(std::move(a));
 }
 
-/// Outer dimensions with `second` and `last` behind the others (-1: none), then the inner ones.
+/// Outer dimensions, with `second` and `last` after the others (-1: none), then inner ones.
 LoopNest::AxisOrder LoopNest::ordered_axes(const Loop::Item& item, int last, int second) const {
   const Kernel& k = *spec_.kernel;
   const Axis one_point{1, std::vector<std::int64_t>(accesses_.size(), 0), -1};
@@ -133,7 +133,7 @@ LoopNest::AxisOrder LoopNest::ordered_axes(const Loop::Item& item, int last, int
   return {std::move(axes), outer};
 }
 
-/// Dimensions become axes, the one along which vectors run last.
+/// Turns dimensions into axes, with the vector axis last.
 void LoopNest::order_axes(LoopMode mode, const Loop::Item& item) {
   const int outer = spec_.kernel->outer;
   AxisOrder best = ordered_axes(item, outer - 1, -1);
@@ -155,7 +155,7 @@ void LoopNest::order_axes(LoopMode mode, const Loop::Item& item) {
   spec_.inner = static_cast<std::int32_t>(axes_.size()) - spec_.outer;
 }
 
-/// Whether an access finds neighbours across the axes `from` and those behind it.
+/// Whether an access is contiguous across the axes from `from` on.
 bool LoopNest::goes_on(const std::vector<Axis>& axes, std::size_t from, std::size_t access) const {
   std::int64_t next = element_step(*spec_.kernel, spec_.kernel->code[accesses_[access].instr]);
   for (std::size_t x = axes.size(); x-- > from; next *= axes[x].extent)
@@ -163,7 +163,7 @@ bool LoopNest::goes_on(const std::vector<Axis>& axes, std::size_t from, std::siz
   return true;
 }
 
-/// Takes these axes, the last ones packed, where that costs less: rows of a few points leave most lanes of vectors empty.
+/// Takes these axes with the last ones packed if that costs less: rows of a few points leave most vector lanes empty.
 bool LoopNest::pack(AxisOrder order, double least) {
   constexpr std::int64_t short_axis = 16, most_points = 64;
   const Kernel& k = *spec_.kernel;
@@ -199,8 +199,8 @@ void LoopNest::describe_axes() {
   }
 }
 
-/// The dimension along which most loads that stride along `last` have their neighbours: such loads are turned
-/// block by block when it is the one before. -1: none.
+/// The dimension along which most loads that are strided along `last` are contiguous: with it as the next-to-last axis, these are
+/// transposed block by block. -1: none.
 int LoopNest::turned_dimension(const Loop::Item& item, int last) const {
   const Kernel& k = *spec_.kernel;
   if (has_inner_stage(k) || last < 0) return -1;
@@ -219,7 +219,7 @@ int LoopNest::turned_dimension(const Loop::Item& item, int last) const {
   return best;
 }
 
-/// Rough nanoseconds of all points.
+/// Rough nanoseconds for all points.
 double LoopNest::estimate(const AxisOrder& order, LoopMode mode) const {
   const auto& [axes, outer] = order;
   const Kernel& k = *spec_.kernel;
@@ -229,7 +229,7 @@ double LoopNest::estimate(const AxisOrder& order, LoopMode mode) const {
     (static_cast<int>(d) < outer ? outer_points : inner_points) *= static_cast<double>(axes[d].extent);
   const std::size_t vector = rows ? axes.size() - 1 : static_cast<std::size_t>(outer) - 1;
   const auto n = static_cast<double>(axes[vector].extent);
-  // Masked tails leave lanes empty.
+  // Masked tails leave lanes idle.
   constexpr double lanes = 16;
   const double waste = lanes * static_cast<double>(static_cast<std::int64_t>((n + lanes - 1) / lanes)) / n;
   double total = 20 + (rows ? 4 * outer_points : 0);
@@ -257,7 +257,7 @@ double LoopNest::estimate(const AxisOrder& order, LoopMode mode) const {
   return total;
 }
 
-/// The same where the last axes are packed: lanes are full, but what does not go on is copied element by element.
+/// The same with the last axes packed: lanes are full, but accesses that are not contiguous are copied element by element.
 double LoopNest::estimate_packed(const std::vector<Axis>& axes, std::size_t packed) const {
   constexpr double copied = 0.3;
   const Kernel& k = *spec_.kernel;
@@ -267,7 +267,7 @@ double LoopNest::estimate_packed(const std::vector<Axis>& axes, std::size_t pack
   for (const Instr& in : k.code) point += operation_ns(in);
   for (std::size_t a = 0; a < accesses_.size(); a++) {
     const Instr& in = k.code[accesses_[a].instr];
-    const bool once = in.code != Code::store && axes[first].strides[a] == 0;  // the same in all blocks
+    const bool once = in.code != Code::store && axes[first].strides[a] == 0;  // the same in every block
     point += 0.02 * static_cast<double>(element_step(k, in)) + (goes_on(axes, first, a) || once ? 0 : copied);
   }
   double rows = 1;
@@ -300,7 +300,7 @@ void LoopNest::choose_units() {
   std::int64_t before = 1;
   for (points_ = 0;; points_++) {
     split_ = points_;
-    // Turned blocks read along one axis and write along the other: both need long runs.
+    // Transposed blocks read along one axis and write along the other: both need long runs.
     if (turns && split_ == last && extent(vectors) >= extent(last)) split_ = vectors;
     grain_ = turns && points_ == last ? block : split_ == vectors ? tile : 1;
     blocks_ = ceil_div(extent(split_), grain_);
@@ -314,7 +314,7 @@ void LoopNest::fix_numbers() {
   spec_.fixed = numbers_;
   for (std::size_t k = 0; k < spec_.fixed.size(); k++) {
     if (!LoopNestNumbers::is_shape(spec_.rank(), static_cast<int>(k)))
-      spec_.fixed[k] = 0;  // comes at run time
+      spec_.fixed[k] = 0;  // passed at run time
   }
   points_ = split_ = 0;
   grain_ = axes_[0].extent;
@@ -368,7 +368,7 @@ void LoopNest::run_box(LoopNestFunction f, void* const* bases, const std::int64_
         strides[x] = elsewhere->stride * element_step(*spec_.kernel, in);
       first += axes[2 * x] * strides[x];
     }
-    // Where point 0 would be.
+    // The address that point 0 would have.
     args.set(elsewhere->argument, reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(elsewhere->at) -
                                                           static_cast<std::uintptr_t>(first)));
   }

@@ -1,4 +1,4 @@
-// Compiled with -march=x86-64-v3: nothing here may run before loops_baseline.cpp has asked the machine.
+// Compiled with -march=x86-64-v3: nothing here may run before loops_baseline.cpp has checked the machine.
 #include "cpu/loops/loops.inc"
 
 namespace shardarray {

@@ -1,11 +1,11 @@
-// The BLAS, OpenBLAS or what SHARDARRAY_BLAS names: a copy of our own, opened when it is needed, reached through a function
-// table. Another user of the same library in the process does not see it, nor it his settings.
+// The BLAS, OpenBLAS or what SHARDARRAY_BLAS names: a private copy, opened when needed and called through a table. Other users of the same
+// library in the process do not see it or its settings, nor it theirs.
 #pragma once
 #include <string>
 
 namespace shardarray {
 
-/// The plain CBLAS interface; orders and transposes are CBLAS's numbers.
+/// The CBLAS interface; orders and transposes are CBLAS's numbers.
 struct Blas {
   static constexpr int row_major = 101, no_trans = 111, trans = 112;
   void (*sgemm)(int order, int ta, int tb, int m, int n, int k, float alpha, const float* a, int lda,
@@ -16,20 +16,19 @@ struct Blas {
                 int incx, float beta, float* y, int incy) = nullptr;
   void (*dgemv)(int order, int ta, int m, int n, double alpha, const double* a, int lda, const double* x,
                 int incx, double beta, double* y, int incy) = nullptr;
-  const char* config = "";  ///< what openblas_get_config says; empty for other libraries
+  const char* config = "";  ///< what openblas_get_config returns; empty for other libraries
   std::string problem;      ///< why it could not be opened
 };
 
-/// Null when there is no library (a notice goes to stderr once). Throws CompileError for a build that cannot
-/// be called from several threads, Error where the library that is named cannot be opened or lacks functions.
+/// Null if there is no library (a notice goes to stderr once). Throws CompileError for a build that is not thread-safe, Error if the named
+/// library cannot be opened or lacks functions.
 const Blas* blas();
-/// Does SHARDARRAY_BLAS, or a test, say which library multiplies? It does so then also where the own kernel would be as fast.
+/// Whether SHARDARRAY_BLAS, or a test, names the library. It is then used even where our own kernel would be as fast.
 bool blas_is_named();
 
 /// Fills the table; false: no library.
 using BlasOpener = bool (*)(Blas& table);
-/// Sets what opens the library and forgets the one that is open (tests). Null: the real one. Returns the one
-/// before.
+/// Sets what opens the library and forgets the open one (tests). Null: the real one. Returns the previous one.
 BlasOpener set_blas_opener(BlasOpener open);
 
 }  // namespace shardarray

@@ -29,7 +29,7 @@ std::string blas_core_file() {
   return folder.empty() ? "" : folder + "/" + core_file;
 }
 
-// Two lines: the machine and its core type. A home may be shared by machines.
+// Two lines: the machine and its core type. Machines may share a home.
 std::string blas_core_type() {
   constexpr std::uint64_t most_bytes = 4096;
   const auto kept =

@@ -21,32 +21,32 @@
 namespace shardarray {
 namespace {
 
-// m n k up to which a BLAS costs more than it brings, and a product may be generated code, which has one chain
+// m n k up to which a BLAS call costs more than it saves, and a product, which then has one chain, may be generated code
 constexpr double small_work = 32768;
 constexpr double small_vector_work = 4096;  // the same where m or n is 1
-constexpr double panel_ns = 20'000;         // a panel is worth a task
+constexpr double panel_ns = 20'000;         // a panel worth a task
 constexpr std::int64_t panel_rows =
-    128;  // below this, packing the other operand again for every panel costs over 10 %
+    128;  // below, packing the other operand again for every panel costs over 10 %
 constexpr std::int64_t panel_columns =
-    96;  // whole tiles: B is packed once however they are cut, and A is read again
+    96;  // whole tiles: B is packed once however they are split, and A is read again
 constexpr std::int64_t most_in_blocks =
-    16384;  // elements of a panel that two sums beside it fit into a cache with
+    16384;  // elements of a panel that fits into a cache together with two sums
 
-/// Where panel `i` of `panels` of a dimension of size n starts, a multiple of `granule`.
+/// The start of panel `i` of `panels` in a dimension of size n, a multiple of `granule`.
 std::int64_t panel_start(std::int64_t n, std::int64_t panels, std::int64_t i, std::int64_t granule) {
   const std::int64_t granules = ceil_div(n, granule);
   return std::min(n, granules * i / panels * granule);
 }
 
-/// The distances of rows and columns of A and B as they enter the product.
+/// The row and column strides of A and B in the product.
 struct Strides {
   explicit Strides(const Gemm::Item& g)
       : a_row(g.ta ? 1 : g.lda), a_col(g.ta ? g.lda : 1), b_row(g.tb ? 1 : g.ldb), b_col(g.tb ? g.ldb : 1) {}
   std::int64_t a_row, a_col, b_row, b_col;
 };
 
-/// C [m, n] as the sum of blocks of k: multiply(p, steps, c, ldc) makes one. A BLAS has few chains, whose rounding grows with
-/// them; its own blocks are as good as it makes them.
+/// C [m, n] as the sum of blocks of k: multiply(p, steps, c, ldc) makes one. A BLAS sums in few long chains, whose rounding error grows
+/// with their length; within a block its accuracy is accepted.
 template <class T, class Multiply>
 void add_blocks(std::int64_t m, std::int64_t n, std::int64_t k, T* c, std::int64_t ldc,
                 const Multiply& multiply) {
@@ -113,7 +113,7 @@ GemmPlan::GemmPlan(const Gemm& gemm, const Gemm::Item& item) : dtype_(gemm.in), 
   choose_panels();
 }
 
-/// CBLAS wants 32-bit sizes, and rows that do not overlap.
+/// CBLAS requires 32-bit sizes and rows that do not overlap.
 template <class T> bool GemmPlan::fits_blas() const {
   const Gemm::Item& g = item_;
   const std::int64_t most = std::numeric_limits<int>::max();
@@ -125,8 +125,8 @@ template <class T> bool GemmPlan::fits_blas() const {
          fits(g.m, g.n, g.ldc);
 }
 
-/// Few rows of A: packing B, as the BLAS does, costs as much as the product, while B is read from a cache and its rows do
-/// not share a cache's sets.
+/// Few rows of A, and a B that fits into a cache with rows that do not compete for its sets: packing B, as the BLAS does, would cost as
+/// much as the product.
 static bool is_skinny(const Gemm::Item& g, std::size_t itemsize) {
   constexpr std::int64_t most_rows = 8, most_row_bytes = 4096, most_bytes = 2 << 20;
   const std::int64_t row_bytes = g.ldb * static_cast<std::int64_t>(itemsize);
@@ -137,7 +137,7 @@ void GemmPlan::choose_way(bool fixed_order) {
   const Gemm::Item& g = item_;
   const double work = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
   const auto all = static_cast<double>(g.batch);
-  one_chain_ = fixed_order || work <= small_work;  // as generated code has it
+  one_chain_ = fixed_order || work <= small_work;  // like generated code
   if (g.m == 0 || g.n == 0 || g.batch == 0) {
     item_.batch = 0;
   } else if (g.k == 0) {
@@ -152,8 +152,8 @@ void GemmPlan::choose_way(bool fixed_order) {
     const double turned = g.tb && !vector ? work / static_cast<double>(g.m) * 0.3 : 0;  // B, to be packed
     cost_ns_ = all * (20 + work * size * (vector ? 0.15 : 0.025) + turned);
     if (work <= (vector ? small_vector_work : small_work) || is_skinny(g, itemsize(dtype_))) return;
-    // A matrix times a vector is read once, by the BLAS along the sum, whose order is not fixed then; where that is long, its chains
-    // are too.
+    // A matrix-vector product reads the matrix once. The BLAS does so along the sum, in no fixed order; if the sum is long, so are its
+    // chains.
     const bool is_long = g.k > scalar::longest_chain;
     const bool asks = !fixed_order && (blas_is_named() || ((vector || is_slow) && !is_long));
     const Blas* const library = asks ? blas() : nullptr;
@@ -176,8 +176,7 @@ void GemmPlan::choose_panels() {
                                                                 : by_columns         ? panel_columns
                                                                                      : panel_rows;
   const double by_cost = cost_ns_ / static_cast<double>(g.batch) / panel_ns;
-  // Four panels up to 2,048 rows, then panels of 512: few enough to pack little, a power of two for an even
-  // share.
+  // Four panels up to 2,048 rows, then panels of 512: few, so that little is packed, and a power of two, to share evenly.
   const std::int64_t long_one = by_columns ? 256 : 512,
                      by_length = std::min(length / shortest, std::max<std::int64_t>(4, length / long_one));
   const auto most =
@@ -186,7 +185,7 @@ void GemmPlan::choose_panels() {
 }
 
 std::optional<GemmSpec> GemmPlan::spec() const {
-  constexpr std::int64_t most_elements = 8192;  // of a matrix that is turned in the stack
+  constexpr std::int64_t most_elements = 8192;  // of a matrix that is transposed to the stack
   static_assert(most_elements <= scalar::longest_chain);
   const Gemm::Item& g = item_;
   const double work = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
@@ -215,7 +214,7 @@ bool GemmPlan::takes_what_follows() const {
          g.batch * g.m * g.n * static_cast<std::int64_t>(itemsize(dtype_)) >= least_bytes;
 }
 
-/// Whole products by the own kernel: a training step has many that take less than 100 ns.
+/// Whole products by our own kernel: a training step has many that take less than 100 ns.
 template <class T> void GemmPlan::run_whole(void* const* bases, std::int64_t begin, std::int64_t end) const {
   const Gemm::Item& g = item_;
   const Strides strides(g);
@@ -267,11 +266,11 @@ template <class T>
 void GemmPlan::panel(void* const* bases, std::int64_t batch, std::int64_t index,
                      const AfterProduct* then) const {
   const Gemm::Item& g = item_;
-  const Strides strides(g);  // no structured binding: clang 14 captures none
+  const Strides strides(g);  // no structured binding: clang 14 cannot capture one
   const std::int64_t a_row = strides.a_row, a_col = strides.a_col, b_row = strides.b_row,
                      b_col = strides.b_col;
   const std::int64_t length = cut_rows_ ? g.m : g.n;
-  // Whole vectors. OpenBLAS's Haswell kernels give the same bits when rows are cut at multiples of 12.
+  // Whole vectors. OpenBLAS's Haswell kernels give the same bits if rows are split at multiples of 12.
   const std::int64_t granule = way_ == Way::own ? 16 : 12;
   const std::int64_t from = panel_start(length, panels_, index, granule),
                      size = panel_start(length, panels_, index + 1, granule) - from;
@@ -291,7 +290,7 @@ void GemmPlan::panel(void* const* bases, std::int64_t batch, std::int64_t index,
     else return blas_.dgemv;
   }();
   const auto to_int = [](std::int64_t x) { return static_cast<int>(x); };
-  // A single row or element may have any distance to the next; CBLAS still checks it.
+  // A single row or element may have any stride; CBLAS still checks it.
   const auto increment = [](std::int64_t x) { return static_cast<int>(std::max<std::int64_t>(x, 1)); };
   const int lda = to_int(std::max(g.lda, g.ta ? g.m : g.k)), ldb = to_int(std::max(g.ldb, g.tb ? g.k : g.n));
   const std::int64_t ldc = std::max(g.ldc, g.n);
@@ -325,7 +324,7 @@ void GemmPlan::panel(void* const* bases, std::int64_t batch, std::int64_t index,
     const T *x = a + p * a_col, *y = b + p * b_row;
     if (way_ == Way::gemm) {
       gemm(Blas::row_major, ta, tb, to_int(m), to_int(n), k, T(1), x, lda, y, ldb, T(0), to, to_int(to_row));
-    } else if (way_ == Way::gemv_row) {  // B^T a; gemv scales what stands in `to`, so that must not be NaN
+    } else if (way_ == Way::gemv_row) {  // B^T a; gemv scales the content of `to`, which must not be NaN
       std::fill_n(to, n, T{});
       gemv(Blas::row_major, g.tb ? Blas::no_trans : Blas::trans, g.tb ? to_int(n) : k, g.tb ? k : to_int(n),
            T(1), y, ldb, x, increment(a_col), T(0), to, 1);

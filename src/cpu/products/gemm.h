@@ -1,4 +1,4 @@
-// Matrix products of one device: which kernel, and how they are cut into panels.
+// Matrix products of one device: the choice of kernel, and the split into panels.
 #pragma once
 #include <cstdint>
 
@@ -11,12 +11,12 @@
 
 namespace shardarray {
 
-/// What follows on the elements of a product.
+/// What runs on the elements of a product after it.
 class AfterProduct {
  public:
-  /// `keep`: others read C too; else it need not be written.
+  /// `keep`: others read C too; else it need not be stored.
   explicit AfterProduct(bool keep) : keep_(keep) {}
-  /// Rows [i, i + rows), columns [j, j + columns) of one entry of the batch are whole.
+  /// Called when rows [i, i + rows), columns [j, j + columns) of one batch entry are complete.
   virtual void run_part(void* const* bases, std::int64_t batch, std::int64_t i, std::int64_t rows,
                         std::int64_t j, std::int64_t columns, const PartOfC::Place& place) const = 0;
   bool keeps() const { return keep_; }
@@ -28,26 +28,26 @@ class AfterProduct {
   bool keep_;
 };
 
-/// One item of a Gemm step. Its units are panels of one batch entry each; their sizes follow from the shape and
-/// from what multiplies it, never from the number of workers: some BLAS kernels round differently where rows are cut.
+/// One item of a Gemm step. Its units are panels of one batch entry each, whose sizes depend on the shape and the kernel, never on the
+/// number of workers: some BLAS kernels round differently where rows are split.
 class GemmPlan {
  public:
-  /// Opens the BLAS when the item wants it. Throws CompileError for a dtype without a kernel.
+  /// Opens the BLAS if the item needs it. Throws CompileError for a dtype without a kernel.
   GemmPlan(const Gemm& gemm, const Gemm::Item& item);
   void run(void* const* bases, std::int64_t begin, std::int64_t end) const {
     run_(*this, bases, begin, end, nullptr);
   }
-  /// The same with `then` on each part of C, while that is in a cache.
+  /// The same, with `then` run on each part of C while that is in cache.
   void run(void* const* bases, std::int64_t begin, std::int64_t end, const AfterProduct& then) const {
     run_(*this, bases, begin, end, &then);
   }
-  /// Whether it gains by that: no library makes it, and C is too large to stay in a first cache.
+  /// Whether that pays: our own kernel makes it, and C is too large for the L1 cache.
   bool takes_what_follows() const;
   std::int64_t units() const { return item_.batch * panels_; }
   double cost_ns() const { return cost_ns_; }
-  /// The item as generated code, where that has the bits of this plan and is worth it.
+  /// The item as generated code, if that has the bits of this plan and is worth it.
   std::optional<GemmSpec> spec() const;
-  /// Its numbers.
+  /// The item's sizes and strides.
   GemmSpec shape() const;
   const Gemm::Item& item() const { return item_; }
 

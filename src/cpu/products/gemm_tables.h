@@ -1,14 +1,14 @@
-// Own matrix product of what lies anywhere: rows, columns and steps stand at distances of their own, as elements under windows do.
+// Our own matrix product of scattered operands: rows, columns and steps have offset tables, as elements under windows do.
 //
-// Each element is one chain of fused multiply-adds over k, ascending from 0: the bits depend neither on the blocking nor on the
-// instruction set.
+// Each element is one chain of fused multiply-adds over k, ascending from 0: the bits depend on neither the blocking nor the instruction
+// set.
 #pragma once
 #include <cstdint>
 
 namespace shardarray {
 
-/// c[c_run[r] + c_row[i] + j] = sum over p of a[a_row[i] + a_step[p]] b[b_run[r] + b_step[p] + j], j from 0 to n - 1, for every run of
-/// columns. Distances in elements; all sizes >= 1.
+/// c[c_run[r] + c_row[i] + j] = sum over p of a[a_row[i] + a_step[p]] b[b_run[r] + b_step[p] + j], for j from 0 to n - 1 and every run r of
+/// columns. Offsets in elements; all sizes >= 1.
 template <class T> struct TableGemm {
   std::int64_t m, n, k;
   const T* a;
@@ -27,7 +27,7 @@ struct TableGemmTable {
   void (*f64)(const TableGemm<double>& g);
 };
 extern const TableGemmTable table_gemm_baseline, table_gemm_v3, table_gemm_v4;
-/// The one for this machine.
+/// This machine's.
 const TableGemmTable& table_gemm();
 
 }  // namespace shardarray

@@ -23,7 +23,7 @@ const OwnGemmTable& own_gemm() {
 
 namespace {
 
-constexpr std::size_t page = std::size_t{1} << 21;  // large ones: a panel has hundreds of small ones
+constexpr std::size_t page = std::size_t{1} << 21;  // huge pages: a panel covers hundreds of small ones
 
 struct PackingSpace {
   struct Free {
@@ -50,7 +50,7 @@ void* packing_space(std::size_t bytes) {
 
 std::int64_t panel_bytes() {
   static const std::int64_t half = [] {
-    const long cache = sysconf(_SC_LEVEL2_CACHE_SIZE);  // 0 or less: not known
+    const long cache = sysconf(_SC_LEVEL2_CACHE_SIZE);  // 0 or less: unknown
     return std::clamp<std::int64_t>(cache / 2, 128 << 10, 1 << 20);
   }();
   return half;

@@ -1,17 +1,16 @@
-// Own matrix product of floats, of any shape, by every instruction set.
+// Our own matrix product of floats, for any shape and instruction set.
 //
-// Each element is one chain of fused multiply-adds over k, ascending from 0, or blocks of them where it is long (scalar.h): the
-// bits depend neither on how a product is cut nor on the instruction set. Where no order is asked for, chains of some hundred steps
-// are added, which rounds less.
+// Each element is one chain of fused multiply-adds over k, ascending from 0, or blocks of them if long (scalar.h): the bits depend on
+// neither the blocking nor the instruction set. If the order is free, chains of a few hundred steps are added, which rounds less.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 
 namespace shardarray {
 
-/// What takes each part of C as soon as it is whole: rows [i, i + rows), columns [j, j + columns). All parts together are C.
+/// Receives each part of C as soon as it is complete: rows [i, i + rows), columns [j, j + columns). All parts together are C.
 struct PartOfC {
-  /// Where a part stands: in C, or apart from it, its first element at `at`, one row so many elements behind the other.
+  /// Where a part is: in C, or elsewhere, with its first element at `at` and row stride `row`.
   struct Place {
     const void* at = nullptr;  ///< null: in C
     std::int64_t row = 0;
@@ -19,11 +18,11 @@ struct PartOfC {
   void (*take)(const void* object, std::int64_t i, std::int64_t rows, std::int64_t j, std::int64_t columns,
                const Place& place) = nullptr;
   const void* object = nullptr;
-  bool keep = true;  ///< else C need not be written
+  bool keep = true;  ///< else C need not be stored
 };
 
-/// C[i, j] = sum over p of A[i, p] B[p, j]. Strides in elements; C's columns are contiguous, and so are B's columns or its rows
-/// (b_col or b_row is 1). All sizes >= 1.
+/// C[i, j] = sum over p of A[i, p] B[p, j]. Strides in elements; C's columns are contiguous, and so are B's columns or its rows (b_col or
+/// b_row is 1). All sizes >= 1.
 template <class T> struct OwnGemm {
   std::int64_t m, n, k;
   const T* a;
@@ -32,7 +31,7 @@ template <class T> struct OwnGemm {
   std::int64_t b_row, b_col;
   T* c;
   std::int64_t c_row;
-  bool one_chain = true;  ///< else no order is asked for
+  bool one_chain = true;  ///< else the order is free
   PartOfC part = {};
 };
 
@@ -41,12 +40,12 @@ struct OwnGemmTable {
   void (*f64)(const OwnGemm<double>& g);
 };
 extern const OwnGemmTable own_gemm_baseline, own_gemm_v3, own_gemm_v4;
-/// The one for this machine.
+/// This machine's.
 const OwnGemmTable& own_gemm();
 
-/// Room for packed operands, of this thread, until it asks again. Throws std::bad_alloc.
+/// This thread's memory for packed operands, valid until its next call. Throws std::bad_alloc.
 void* packing_space(std::size_t bytes);
-/// Of a packed panel of B that leaves room for A and C in a core's second cache.
+/// Size of a packed panel of B that leaves room for A and C in a core's L2 cache.
 std::int64_t panel_bytes();
 
 }  // namespace shardarray

@@ -18,8 +18,8 @@ namespace {
 #define SHARDARRAY_TRIPLET "x86_64-linux-gnu"
 #endif
 
-/// What the library finds in its environment: what the program's says of its kernels, and one thread, since our workers share
-/// out the rows. Never destroyed: the library may look there at the very end.
+/// The library's environment: the kernel choice from the program's, and one thread, since our workers split the rows. Never destroyed: the
+/// library may read it at the very end.
 char** blas_environment() {
   static auto* const all =
       new std::vector<std::string>{"OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1", "BLIS_NUM_THREADS=1",
@@ -33,9 +33,9 @@ char** blas_environment() {
   return pointers->data();
 }
 
-/// A name space that only we see, with a C library and hence an environment of its own: OpenBLAS reads its settings there when it
-/// is loaded, and the number of its threads is one for all who share it. Another user of OpenBLAS in the process keeps his
-/// copy, his settings and his threads. False: there is none, dlerror says why.
+/// A private link namespace with its own C library and hence its own environment: OpenBLAS reads its settings there when it is loaded, and
+/// its thread count is global to all its users. Other users of OpenBLAS in the process keep their copy, settings and threads. False:
+/// unavailable, see dlerror.
 bool make_space(Lmid_t& space) {
   void* const c_library = dlmopen(LM_ID_NEWLM, "libc.so.6", RTLD_NOW | RTLD_LOCAL);
   char*** environment = nullptr;
@@ -45,7 +45,7 @@ bool make_space(Lmid_t& space) {
   *environment = blas_environment();
   return true;
 }
-/// One for all that is opened: a process may have sixteen.
+/// One for everything opened: a process can have sixteen.
 bool private_space(Lmid_t& space) {
   static Lmid_t made = 0;
   static const bool is_there = make_space(made);
@@ -60,7 +60,7 @@ PrivateLibrary open_private(const std::string& named) {
     if (!named.empty()) {
       opened.library = dlmopen(space, named.c_str(), RTLD_NOW | RTLD_LOCAL);
     } else {
-      // The plain name may lead to the openmp or serial build, the path does not.
+      // The plain name may lead to the openmp or serial build; the path does not.
       for (const char* name :
            {"/usr/lib/" SHARDARRAY_TRIPLET "/openblas-pthread/libopenblas.so.0", "libopenblas.so.0"})
         if (opened.library == nullptr) opened.library = dlmopen(space, name, RTLD_NOW | RTLD_LOCAL);
@@ -92,7 +92,7 @@ const PrivateLibrary& private_openblas() {
 
 namespace {
 
-// Of the smallest library that there may be: a named one has a configuration of its own.
+// Of the smaller of both libraries: a named one has its own configuration.
 std::ptrdiff_t most_turns() {
   constexpr std::string_view word = "MAX_THREADS=";
   constexpr std::ptrdiff_t no_limit = 1 << 20, least = 40, spare = 8;

@@ -43,7 +43,7 @@ void abandon(std::shared_ptr<LlvmState> state) {
 CallsLlvm::CallsLlvm() {
   static std::once_flag handlers;
   std::call_once(handlers, [] {
-    llvm::remove_fatal_error_handler();  // where LLVM checks itself, none may be replaced
+    llvm::remove_fatal_error_handler();  // LLVM asserts that no handler is replaced
     llvm::install_fatal_error_handler(on_fatal_error);
     llvm::remove_bad_alloc_error_handler();
     llvm::install_bad_alloc_error_handler(on_bad_alloc);

@@ -1,8 +1,8 @@
-// What LLVM ends a process for, as exceptions.
+// Turns LLVM's fatal errors into exceptions.
 //
-// LLVM calls a handler, one for all who use the library in a process, and ends the process when that returns. Ours throws where
-// this plug-in has called LLVM; for anybody else it does what LLVM does without a handler. The exception leaves LLVM's frames,
-// which have no clean-up: what LLVM was working on is half done and must neither be used nor destroyed after it.
+// LLVM calls one process-wide handler, and ends the process when it returns. Ours throws if this plug-in called LLVM; for other users it
+// does what LLVM does without a handler. The exception unwinds LLVM's frames without cleanup: the state that LLVM worked on is broken, and
+// must be neither used nor destroyed.
 #pragma once
 #include <atomic>
 #include <exception>
@@ -16,15 +16,15 @@ namespace shardarray::codegen {
 /// Throws CompileError.
 [[noreturn]] void fail(const std::string& what);
 
-/// What LLVM works on.
+/// State that LLVM works on.
 struct LlvmState {
   std::atomic<bool> abandoned{false};
 };
 
-/// Never used nor destroyed from now on; it can be reached, so that nobody takes it for a leak.
+/// Neither used nor destroyed from now on; kept reachable, so that leak checkers ignore it.
 void abandon(std::shared_ptr<LlvmState> state);
 
-/// While it lives, this thread's fatal errors of LLVM are thrown.
+/// During its lifetime, fatal errors of LLVM in this thread are thrown.
 class CallsLlvm {
  public:
   CallsLlvm();
@@ -33,7 +33,7 @@ class CallsLlvm {
   CallsLlvm& operator=(const CallsLlvm&) = delete;
 };
 
-/// f(*state). Throws CompileError; `state` is abandoned unless it was thrown on our side.
+/// Returns f(*state). Throws CompileError; abandons `state` unless our own code threw it.
 template <class T, class F> auto call_llvm(const std::shared_ptr<T>& state, F f) {
   try {
     const CallsLlvm calls;

@@ -7,11 +7,11 @@ namespace shardarray::codegen {
 
 namespace {
 
-constexpr int most_sums = 12;          // of the 16 vector registers
-constexpr std::int64_t unrolled = 96;  // multiply-adds of a block that are written out
+constexpr int most_sums = 12;          // of 16 vector registers
+constexpr std::int64_t unrolled = 96;  // most multiply-adds per unrolled block
 
-/// Columns of B want to be neighbours; where A's rows are instead, or there are too few columns, the transposed product
-/// is computed.
+/// Vectors need contiguous columns of B. If A's columns are contiguous instead, or there are too few columns, the transposed product is
+/// computed.
 bool better_transposed(const GemmSpec& g) {
   return (g.b_col != 1 && g.a_row == 1 && g.m > 1) || (g.n < 4 && g.m > g.n);
 }
@@ -37,7 +37,7 @@ llvm::Function* GemmEmitter::emit(const std::string& name) {
   auto* const type = llvm::FunctionType::get(b_.getVoidTy(), {p, p, p}, false);
   llvm::Function* const f = llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, module_);
   f->setDoesNotThrow();
-  // The stack is written at the head of the first block; the code follows in another one.
+  // Allocas go to the start of the first block; the code follows in another one.
   llvm::BasicBlock* const entry = llvm::BasicBlock::Create(context, "entry", f);
   llvm::BasicBlock* const start = llvm::BasicBlock::Create(context, "start", f);
   b_.SetInsertPoint(start);
@@ -76,7 +76,7 @@ void GemmEmitter::product() {
     all.push_back({j, static_cast<int>(width)});
     j += width;
   }
-  // Pairs of whole vectors; what is left of the columns goes together.
+  // Pairs of whole vectors; the remaining columns go together.
   const std::int64_t pair = 2 * width_, pairs = g_.n / pair;
   if (pairs > 2) {
     const std::vector<Columns> columns = {{0, width_}, {width_, width_}};
@@ -92,7 +92,7 @@ void GemmEmitter::product() {
   }
 }
 
-/// B with neighbouring columns, in the stack.
+/// Copies B to the stack, with contiguous columns.
 void GemmEmitter::turn() {
   llvm::Value* const from = right_;
   llvm::Value* const to = memory_.stack(element_, static_cast<std::uint64_t>(g_.k * g_.n));
@@ -122,7 +122,7 @@ void GemmEmitter::turn() {
   right_row_ = g_.n;
 }
 
-/// Columns i and i + size / 2 are interleaved, log2(size) times.
+/// Interleaves columns i and i + size / 2, log2(size) times.
 void GemmEmitter::turn_square(llvm::Value* from, llvm::Value* to, llvm::Value* p, llvm::Value* j, int size) {
   llvm::SmallVector<int, 32> low, high;
   for (int l = 0; l < size / 2; l++) {
@@ -160,7 +160,7 @@ void GemmEmitter::block(llvm::Value* i, std::int64_t rows, llvm::Value* j,
   for (std::int64_t r = 0; r < rows; r++) {
     for (const Columns& c : columns) sums.push_back(llvm::Constant::getNullValue(vector(c.width)));
   }
-  std::vector<llvm::Value*> lines;  // of A
+  std::vector<llvm::Value*> lines;  // rows of A
   for (std::int64_t r = 0; r < rows; r++)
     lines.push_back(at(left_, times(b_.CreateAdd(i, i64(r)), g_.a_row)));
   llvm::Value* const top = at(right_, j);
@@ -200,7 +200,7 @@ void GemmEmitter::finish(llvm::Value* i, llvm::Value* j, llvm::Value* sum, int w
   if (g_.epilogue) follow(i, j, sum, width);
 }
 
-/// Values that go from turn to turn of p = 0 ... n - 1.
+/// A loop over p = 0 ... n - 1 with loop-carried values.
 std::vector<llvm::Value*> GemmEmitter::carried_loop(
     std::int64_t n, std::vector<llvm::Value*> first,
     const std::function<std::vector<llvm::Value*>(llvm::Value*, std::vector<llvm::Value*>)>& body) {
@@ -233,7 +233,7 @@ llvm::Value* GemmEmitter::load(llvm::Value* p, std::int64_t width) {
 void GemmEmitter::store(llvm::Value* p, llvm::Value* x) {
   b_.CreateAlignedStore(x, p, llvm::Align(itemsize(g_.type)));
 }
-/// Of C, whose columns may be strided.
+/// Stores to C, whose columns may be strided.
 void GemmEmitter::store_columns(llvm::Value* p, llvm::Value* x, int width) {
   if (g_.c_col == 1 || width == 1) return store(p, x);
   for (int l = 0; l < width; l++)

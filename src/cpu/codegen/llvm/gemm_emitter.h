@@ -1,7 +1,7 @@
-// GemmEmitter: one LLVM function of a GemmSpec.
+// GemmEmitter: emits a GemmSpec as one LLVM function.
 //
-// Vectors run along the columns of B; accumulators of a block of rows and columns stay in registers over k. A B whose
-// columns are strided is turned into the stack first.
+// Vectors run along the columns of B; the accumulators of a block of rows and columns stay in registers over k. A B with strided columns is
+// first transposed to the stack.
 #pragma once
 #include <string>
 #include <vector>
@@ -15,12 +15,11 @@ namespace shardarray::codegen {
 class GemmEmitter {
  public:
   GemmEmitter(llvm::Module& module, const GemmSpec& spec, const Machine& machine);
-  /// Adds `void name(args, numbers, box)`: args are A, B, C and those of the epilogue, the box is [first, last) of the
-  /// batch.
+  /// Adds `void name(args, numbers, box)`: args are A, B, C and the epilogue's arguments; the box is [first, last) of the batch.
   llvm::Function* emit(const std::string& name);
 
  private:
-  /// Neighbouring columns: constant offset from the first of their group, a power of two of them.
+  /// A power of two of adjacent columns, at a constant offset in their group.
   struct Columns {
     std::int64_t offset;
     int width;
@@ -40,7 +39,7 @@ class GemmEmitter {
   void finish(llvm::Value* i, llvm::Value* j, llvm::Value* sum, int width);
   void follow(llvm::Value* i, llvm::Value* j, llvm::Value* sum, int width);
 
-  /// The address `elements` behind p.
+  /// The address `elements` after p.
   llvm::Value* at(llvm::Value* p, llvm::Value* elements) { return b_.CreateGEP(element_, p, elements); }
   llvm::Value* times(llvm::Value* x, std::int64_t stride) { return b_.CreateMul(x, i64(stride)); }
   llvm::Value* i64(std::int64_t x) { return b_.getInt64(static_cast<std::uint64_t>(x)); }
@@ -53,9 +52,9 @@ class GemmEmitter {
   int width_;
   MemoryAccess memory_;
   llvm::Type* element_;
-  llvm::Value *left_ = nullptr, *right_ = nullptr, *out_ = nullptr;  // of one entry of the batch
-  std::vector<llvm::Value*> followers_;  // the epilogue's arguments, of this entry
-  std::int64_t right_row_;               // the distance of B's rows
+  llvm::Value *left_ = nullptr, *right_ = nullptr, *out_ = nullptr;  // of one batch entry
+  std::vector<llvm::Value*> followers_;  // the epilogue's arguments, for this entry
+  std::int64_t right_row_;               // row stride of B
 };
 
 }  // namespace shardarray::codegen

@@ -1,4 +1,4 @@
-// GemmEmitter: what follows on the elements of a product.
+// GemmEmitter: the epilogue on a product's elements.
 #include "cpu/codegen/llvm/gemm_emitter.h"
 #include "cpu/codegen/llvm/ranges.h"
 

@@ -28,7 +28,7 @@ std::string host_features() {
   return features.getString();
 }
 
-/// What the shape of the code depends on.
+/// Machine properties that the code's shape depends on.
 Machine machine_of(const llvm::TargetMachine& m) {
   const llvm::MCSubtargetInfo& info = *m.getMCSubtargetInfo();
   const llvm::Triple& triple = m.getTargetTriple();
@@ -40,7 +40,7 @@ Machine machine_of(const llvm::TargetMachine& m) {
   return machine;
 }
 
-/// All that LLVM works on for one object. What stands further down is destroyed earlier.
+/// Everything that LLVM needs for one object. Members are destroyed in reverse order.
 class Compilation : public LlvmState {
  public:
   Compilation(std::shared_ptr<llvm::TargetMachine> machine, const std::string& triple)
@@ -48,7 +48,7 @@ class Compilation : public LlvmState {
         module_("kernels", context_),
         builder_(machine_.get()),
         stream_(bytes_) {
-    // Without a callback LLVM prints, and ends the process after an error.
+    // Without a callback LLVM prints errors and ends the process.
     context_.setDiagnosticHandlerCallBack(
         [](const llvm::DiagnosticInfo* info, void* to) {
           std::string& problem = *static_cast<std::string*>(to);
@@ -70,7 +70,7 @@ class Compilation : public LlvmState {
     if (llvm::verifyModule(module_, &text)) fail("a broken module: " + problem_);
   }
 
-  /// Loops are vectors already: what is left is to tidy up.
+  /// Loops are already vectorized; only cleanup is left.
   void optimize(CodeTier tier) {
     builder_.registerModuleAnalyses(modules_);
     builder_.registerCGSCCAnalyses(calls_);

@@ -1,4 +1,4 @@
-// LlvmGenerator: the code generator of the plug-in.
+// LlvmGenerator: the plug-in's code generator.
 #pragma once
 #include <llvm/ExecutionEngine/Orc/Core.h>
 #include <llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h>
@@ -16,7 +16,7 @@
 
 namespace shardarray::codegen {
 
-/// The part that every object in memory needs, kept until the last of them is gone.
+/// What all objects in memory need, kept until the last of them is gone.
 struct Linker : LlvmState {
   std::unique_ptr<llvm::orc::ExecutionSession> session;
   std::unique_ptr<llvm::orc::ObjectLinkingLayer> layer;
@@ -34,7 +34,7 @@ class LlvmGenerator final : public CodeGenerator {
   std::shared_ptr<const LinkedCode> link(std::span<const char> object, std::size_t count) override;
 
  private:
-  /// Machines are dear, their tables take as long as a small kernel: they are given back to the next compilation of the tier.
+  /// TargetMachines are expensive (their tables take as long as a small kernel), so each tier's compilations reuse them.
   std::shared_ptr<llvm::TargetMachine> machine_for(CodeTier tier);
   void give_back(std::shared_ptr<llvm::TargetMachine> machine, CodeTier tier);
   std::shared_ptr<Linker> linker();

@@ -1,4 +1,4 @@
-// Objects in memory.
+// Links objects in memory.
 #include <llvm/ExecutionEngine/JITLink/JITLinkMemoryManager.h>
 #include <llvm/ExecutionEngine/Orc/Shared/ExecutorAddress.h>
 
@@ -24,7 +24,7 @@ using Binary = double (*)(double, double);
 template <Unary f> double one(double x) { return f(x); }
 template <Binary f> double two(double x, double y) { return f(x, y); }
 
-/// What generated code may call: the functions of kernel IR, and the C functions that LLVM falls back on.
+/// What generated code may call: the functions of kernel IR, and the libm functions that LLVM falls back on.
 orc::SymbolMap runtime_symbols(orc::ExecutionSession& session) {
   orc::SymbolMap map;
   const auto add = [&](const std::string& name, auto* function) {
@@ -67,7 +67,7 @@ Linker::Linker() {
   session =
       std::make_unique<orc::ExecutionSession>(checked(orc::SelfExecutorProcessControl::Create(), "starting"));
   session->setErrorReporter(
-      [](llvm::Error e) { llvm::consumeError(std::move(e)); });  // lookups fail with them
+      [](llvm::Error e) { llvm::consumeError(std::move(e)); });  // the failing lookups report them
   layer = std::make_unique<orc::ObjectLinkingLayer>(*session);
 }
 

@@ -1,11 +1,11 @@
-// LoopNestEmitter: instructions, where they stand and what they read.
+// LoopNestEmitter: instructions, where they are placed, and what they read.
 #include "cpu/codegen/llvm/nest_emitter.h"
 #include "cpu/codegen/llvm/ranges.h"
 
 namespace shardarray::codegen {
 
-/// What is known once the loop over axis `level` has a coordinate: in outer loops (stage -1) for all stages, in
-/// inner loops for their own.
+/// Emits the scalars that are known once the loop over axis `level` has a coordinate: in outer loops (stage -1) for all stages, in inner
+/// loops for their own.
 void LoopNestEmitter::scalars(int level, int stage) {
   for (int v = 0; v < static_cast<int>(k_.code.size()); v++) {
     const EmittedValue& x = values_[static_cast<std::size_t>(v)];
@@ -16,7 +16,7 @@ void LoopNestEmitter::scalars(int level, int stage) {
   }
 }
 
-/// Where a loop is emitted twice each has its own.
+/// A loop that is emitted twice has its own scalars each time.
 void LoopNestEmitter::forget_scalars(int level, int stage) {
   for (int v = 0; v < static_cast<int>(k_.code.size()); v++) {
     EmittedValue& x = values_[static_cast<std::size_t>(v)];
@@ -57,7 +57,7 @@ Indirect LoopNestEmitter::indirect(int v, llvm::Value* row) {
           spec_.adjacent[static_cast<std::size_t>(access)]};
 }
 
-/// The elements of access v from i on along the vectors' axis.
+/// The elements of access v from i on along the vector axis.
 Row LoopNestEmitter::row(int v, llvm::Value* i) {
   const Instr& in = k_.code[static_cast<std::size_t>(v)];
   const int access = values_[static_cast<std::size_t>(v)].access, axis = vector_axis();
@@ -147,7 +147,7 @@ llvm::Value* LoopNestEmitter::operand(int v, int stage, llvm::Value* i) {
   return known;
 }
 
-/// The place of outer point i in a buffer of a tile's elements.
+/// The address of outer point i in a buffer with a tile's elements.
 llvm::Value* LoopNestEmitter::tile_address(llvm::Value* buffer, DType t, llvm::Value* i) {
   return b_.CreateGEP(memory_type(b_.getContext(), t), buffer, b_.CreateSub(i, tile_begin_));
 }

@@ -6,7 +6,7 @@
 namespace shardarray::codegen {
 
 namespace {
-/// Long chains of instructions wait for each other's results: several of them side by side do not. Of machines with many registers.
+/// Long dependency chains are latency-bound: several in parallel are not. Needs a machine with many registers.
 bool is_chain(const LoopNestSpec& spec, const Machine& machine) {
   constexpr std::size_t long_one = 100;
   const Kernel& k = *spec.kernel;
@@ -17,7 +17,7 @@ bool is_chain(const LoopNestSpec& spec, const Machine& machine) {
   return true;
 }
 
-/// Elements of a vector: two registers of the widest type in memory; of chains four.
+/// Elements per vector: two registers of the widest type in memory; four for long chains.
 int width_for(const LoopNestSpec& spec, const Machine& machine) {
   std::size_t widest = 1;
   for (const KernelArg& a : spec.kernel->args) widest = std::max(widest, itemsize(a.type));
@@ -67,7 +67,7 @@ void LoopNestEmitter::analyse() {
   }
 }
 
-/// Whether v differs along the vectors.
+/// Whether v varies along the vector axis.
 bool LoopNestEmitter::varies(int v) const {
   const std::uint64_t across = (std::uint64_t{2} << spec_.packed.size()) - 1;
   return values_[static_cast<std::size_t>(v)].axes >> vector_axis() & across;
@@ -81,14 +81,14 @@ bool LoopNestEmitter::in_body(int v) const {
   return varies(v) || in.code == Code::store || in.code == Code::reduce;
 }
 
-/// The loop at whose top v is computed once, where it is not in the body: an axis; -1: before all loops. Values
-/// that wait for their stage have the innermost outer axis at least.
+/// The loop at whose top v is computed once, unless it is in the body: an axis; -1: before all loops. For values that wait for their stage,
+/// at least the innermost outer axis.
 int LoopNestEmitter::level(int v) const {
   const std::uint64_t axes = values_[static_cast<std::size_t>(v)].axes;
   return axes == 0 ? -1 : 63 - std::countl_zero(axes);
 }
 
-/// The instructions of a stage.
+/// The stage's range of instructions.
 std::pair<int, int> LoopNestEmitter::range(int stage) const {
   if (!has_inner_) return {0, static_cast<int>(k_.code.size())};
   const auto s = static_cast<std::size_t>(stage);
@@ -102,7 +102,7 @@ llvm::Function* LoopNestEmitter::emit(const std::string& name) {
   llvm::Function* const f = llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, module_);
   f->setDoesNotThrow();
   b_.SetInsertPoint(llvm::BasicBlock::Create(c, "entry", f));
-  // The stack is written at the head of this block; the code follows in another one.
+  // Allocas go to the start of this block; the code follows in another one.
   llvm::BasicBlock* const start = llvm::BasicBlock::Create(c, "start", f);
   llvm::BasicBlock* const entry = b_.GetInsertBlock();
   b_.SetInsertPoint(start);
@@ -133,7 +133,7 @@ llvm::Function* LoopNestEmitter::emit(const std::string& name) {
   return f;
 }
 
-/// Numbers are read once, at the begin; those that nothing uses vanish.
+/// Numbers are loaded once, at the start; unused ones are eliminated.
 llvm::Value* LoopNestEmitter::number(int k) {
   llvm::Value*& known = number_cache_[static_cast<std::size_t>(k)];
   if (!known && is_fixed(k)) known = i64(spec_.fixed[static_cast<std::size_t>(k)]);
@@ -168,19 +168,19 @@ std::vector<llvm::Value*> LoopNestEmitter::place(int axis, int stage, llvm::Valu
   return before;
 }
 
-/// Whether number k is an extent or a stride that is part of the code.
+/// Whether number k is an extent or stride that is part of the code.
 bool LoopNestEmitter::is_fixed(int k) const {
   return !spec_.fixed.empty() && LoopNestNumbers::is_shape(spec_.rank(), k);
 }
 
-/// Of the box.
+/// A bound of the box.
 llvm::Value* LoopNestEmitter::bound(int k) {
   if (!spec_.fixed.empty()) return k % 2 == 0 ? i64(0) : number(k / 2);
   llvm::Value* const at = b_.CreateConstGEP1_64(b_.getInt64Ty(), box_, static_cast<std::uint64_t>(k));
   return b_.CreateAlignedLoad(b_.getInt64Ty(), at, llvm::Align(8));
 }
 
-/// Loops over the outer axes from `axis` on, but for the one along which vectors run.
+/// Loops over the outer axes from `axis` on, except the vector axis.
 void LoopNestEmitter::outer_loops(int axis) {
   if (turned_loops(axis)) return;
   if (!spec_.packed.empty() && axis == vector_axis()) return packed_loop();
@@ -207,7 +207,7 @@ void LoopNestEmitter::outer_loops(int axis) {
   });
 }
 
-/// Rows: all stages of one outer point.
+/// Rows mode: all stages of one outer point.
 void LoopNestEmitter::point() {
   for (int s = 0; s < static_cast<int>(k_.stages.size()); s++) {
     if (inner(s)) {
@@ -219,7 +219,7 @@ void LoopNestEmitter::point() {
   }
 }
 
-/// Columns: all stages of a tile of outer points.
+/// Columns mode: all stages of a tile of outer points.
 void LoopNestEmitter::tile(llvm::Value* begin, llvm::Value* end) {
   for (int s = 0; s < static_cast<int>(k_.stages.size()); s++) {
     if (inner(s)) {
@@ -231,7 +231,7 @@ void LoopNestEmitter::tile(llvm::Value* begin, llvm::Value* end) {
   }
 }
 
-/// Loops over the inner axes [axis, last); `flat`: the inner points before, in units of the axis.
+/// Loops over the inner axes [axis, last); `flat`: the inner points so far, in units of the axis.
 void LoopNestEmitter::inner_loops(int stage, int axis, int last, llvm::Value* flat,
                                   const std::function<void(llvm::Value*)>& run) {
   if (axis == last) return run(flat);
@@ -240,7 +240,7 @@ void LoopNestEmitter::inner_loops(int stage, int axis, int last, llvm::Value* fl
   });
 }
 
-/// The loop over the coordinates [begin, end) of an inner axis.
+/// The loop over coordinates [begin, end) of an inner axis.
 void LoopNestEmitter::inner_axis(int stage, int axis, llvm::Value* begin, llvm::Value* end,
                                  const std::function<void(llvm::Value*)>& run) {
   emit_loop(b_, begin, end, i64(1), [&](llvm::Value* x) {
@@ -259,16 +259,16 @@ void LoopNestEmitter::inner_stage_rows(int stage) {
     const Instr& in = k_.code[static_cast<std::size_t>(v)];
     reduces = reduces || in.code == Code::reduce;
     in_order = in_order || is_ordered(in);
-    // What follows from reduced values and needs no inner loop.
+    // Depends on reduced values, and needs no inner loop.
     if (values_[static_cast<std::size_t>(v)].pending && !in_body(v) && level(v) < spec_.outer) emit_scalar(v);
   }
   int repeats = reduces ? lanes / width_ : 1;
-  // What may be combined in any order is, in as many vectors as hide how long one step takes to come.
+  // Reductions in free order use as many vectors as hide the latency of one step.
   constexpr int most_chains = 8, few_instructions = 8;
   if (reduces && !in_order && last - first <= few_instructions) repeats = std::max(repeats, most_chains);
   open_lanes_rows(stage, repeats);
   const auto piece = [&](llvm::Value* before, llvm::Value* begin, llvm::Value* end) {
-    // One that does not begin at lane 0 is worked on as if it began earlier.
+    // A piece that does not begin at lane 0 is processed as if it began earlier, masked.
     llvm::Value* const skipped =
         in_order && spec_.inner > 1 ? b_.CreateAnd(b_.CreateAdd(before, begin), i64(lanes - 1)) : nullptr;
     vector_loop(begin, end, skipped, repeats,
@@ -291,8 +291,8 @@ void LoopNestEmitter::inner_stage_columns(int stage, llvm::Value* begin, llvm::V
   finish_columns(stage, begin, end);
 }
 
-/// The rows along the last inner axis, each with the number of inner points before it: whole ones, or where sums are in blocks
-/// pieces that lie in one block each, and `close` behind every block.
+/// The rows along the last inner axis, each with the number of inner points before it: whole, or, if sums are in blocks, in pieces that lie
+/// within one block, with `close` after each block.
 void LoopNestEmitter::inner_rows(int stage, const Piece& piece, const std::function<void()>& close) {
   const int axis = spec_.rank() - 1;
   llvm::Value* const extent = number(axis);
@@ -302,7 +302,7 @@ void LoopNestEmitter::inner_rows(int stage, const Piece& piece, const std::funct
   if (!sums_blocks(stage)) return inner_loops(stage, spec_.outer, axis, i64(0), whole);
   if (spec_.inner == 1) return cut_row(i64(0), piece, close);
   inner_loops(stage, spec_.outer, axis - 1, i64(0), [&](llvm::Value* flat) {
-    // In turns: the rows that end inside of a block of the reduction, without a check, and the one row that crosses its end.
+    // Alternates between rows that end within a block of the reduction, without checks, and the one row that crosses its end.
     llvm::Value *const count = number(axis - 1), *const first = b_.CreateMul(flat, count);
     const auto before = [&](llvm::Value* x) { return b_.CreateMul(b_.CreateAdd(first, x), extent); };
     emit_turns(b_, i64(0), count, [&](llvm::Value* x) -> llvm::Value* {
@@ -316,15 +316,15 @@ void LoopNestEmitter::inner_rows(int stage, const Piece& piece, const std::funct
       return next;
     });
   });
-  close();  // the last block; nothing where it was whole
+  close();  // the last block; no effect if it was complete
 }
 
-/// How many of so many points are of the last, unfinished block.
+/// How many of these points are in the last, unfinished block.
 llvm::Value* LoopNestEmitter::begun(llvm::Value* points) {
   return b_.CreateAnd(points, i64(k_.order.block - 1));
 }
 
-/// A row, `before` inner points behind the first one, in pieces. The only one ends its last block.
+/// A row after `before` inner points, in pieces. If it is the only row, it closes its last block.
 void LoopNestEmitter::cut_row(llvm::Value* before, const Piece& piece, const std::function<void()>& close) {
   const std::int64_t block = k_.order.block;
   llvm::Value* const after = b_.CreateAdd(before, number(spec_.rank() - 1));
@@ -338,7 +338,7 @@ void LoopNestEmitter::cut_row(llvm::Value* before, const Piece& piece, const std
   });
 }
 
-/// A block of `repeats` vectors of which only the elements of [begin, end) exist.
+/// `repeats` vectors of which only elements [begin, end) exist.
 void LoopNestEmitter::masked_block(llvm::Value* at, llvm::Value* begin, llvm::Value* end, int repeats,
                                    const std::function<void(int, llvm::Value*, const Lanes&)>& run) {
   for (int r = 0; r < repeats; r++) {
@@ -352,8 +352,7 @@ void LoopNestEmitter::masked_block(llvm::Value* at, llvm::Value* begin, llvm::Va
   }
 }
 
-/// Blocks of whole vectors, and masked ones at the ends. `skipped`: lanes of the first block that come before
-/// `begin`.
+/// Blocks of whole vectors, and masked ones at the ends. `skipped`: lanes of the first block before `begin`.
 void LoopNestEmitter::vector_loop(llvm::Value* begin, llvm::Value* end, llvm::Value* skipped, int repeats,
                                   const std::function<void(int, llvm::Value*, const Lanes&)>& run) {
   const std::int64_t block = static_cast<std::int64_t>(repeats) * width_;

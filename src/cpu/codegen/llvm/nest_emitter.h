@@ -1,9 +1,8 @@
-// LoopNestEmitter: one LLVM function of a LoopNestSpec.
+// LoopNestEmitter: emits a LoopNestSpec as one LLVM function.
 //
-// What does not vary along the vectors is computed once, outside: every instruction stands in the outermost loop
-// in which it is known. In rows mode the loops of an outer point run one after the other, stage by stage; in
-// columns mode a tile of outer points goes through all stages, and what later stages need of earlier ones stands
-// in the stack. Kernels without inner stages need no tiles.
+// What does not vary along the vectors is computed once: every instruction is placed in the outermost loop where its operands are known. In
+// rows mode the stages of an outer point run one after the other, each with its own loops; in columns mode a tile of outer points goes
+// through all stages, and values that later stages need are kept on the stack. Kernels without inner stages need no tiles.
 #pragma once
 #include <llvm/IR/Module.h>
 
@@ -16,7 +15,7 @@
 
 namespace shardarray::codegen {
 
-/// What the shape of the code depends on beside the spec.
+/// What the code's shape depends on besides the spec.
 struct Machine {
   int vector_bytes = 16;
   bool masked = false;  ///< masked loads and stores of 4 and 8 bytes
@@ -33,22 +32,22 @@ class LoopNestEmitter {
   struct EmittedValue {
     int stage = 0, access = -1;
     std::uint64_t axes = 0;                  // that it depends on
-    bool pending = false;                    // it follows from a reduced value: it has to wait for its stage
+    bool pending = false;                    // depends on a reduced value: must wait for its stage
     bool leaves = false;                     // used in another stage
-    llvm::Value* scalar = nullptr;           // where it does not vary along the vectors
+    llvm::Value* scalar = nullptr;           // if it does not vary along the vectors
     llvm::AllocaInst* tile = nullptr;        // columns: kept for later stages
     std::vector<llvm::Value*> accumulators;  // of a reduce
     llvm::Value* reduced = nullptr;
     llvm::AllocaInst *total = nullptr, *lost = nullptr;  // of the blocks so far (kernel.h)
-    int kept = -1;                                       // rows: this earlier value's row is read instead
-    llvm::AllocaInst* row = nullptr;                     // where that row stands
+    int kept = -1;                                       // rows: this earlier value's row is loaded instead
+    llvm::AllocaInst* row = nullptr;                     // the memory of that row
   };
 
   // Analysis.
   void analyse();
   bool rows() const { return spec_.mode == LoopMode::rows; }
   bool tiled() const { return !rows() && has_inner_; }
-  /// Of x86 alone: others have no such stores of vectors.
+  /// x86 only: others have no such vector stores.
   bool streams() const { return spec_.streams && vector_bytes_ >= 32; }
   bool inner(int stage) const { return k_.stages[static_cast<std::size_t>(stage)].inner; }
   int vector_axis() const { return rows() ? spec_.rank() - 1 : spec_.vector_axis(); }
@@ -67,7 +66,7 @@ class LoopNestEmitter {
   void point();
   void tile(llvm::Value* begin, llvm::Value* end);
   void inner_stage_rows(int stage);
-  /// The points [begin, end) of a row, which is so many inner points behind the first one.
+  /// The points [begin, end) of a row that starts after `before` inner points.
   using Piece = std::function<void(llvm::Value* before, llvm::Value* begin, llvm::Value* end)>;
   void inner_rows(int stage, const Piece& piece, const std::function<void()>& close);
   void cut_row(llvm::Value* before, const Piece& piece, const std::function<void()>& close);
@@ -81,18 +80,18 @@ class LoopNestEmitter {
                    const std::function<void(int repeat, llvm::Value* i, const Lanes&)>& body);
   void masked_block(llvm::Value* at, llvm::Value* begin, llvm::Value* end, int repeats,
                     const std::function<void(int repeat, llvm::Value* i, const Lanes&)>& body);
-  /// Moves the accesses to coordinate x of an axis; what `place` did before is undone by `restore`.
+  /// Moves the accesses to coordinate x of an axis; `restore` undoes it.
   std::vector<llvm::Value*> place(int axis, int stage, llvm::Value* x);
   void restore(std::vector<llvm::Value*> before) { at_ = std::move(before); }
 
-  // Loads that move to the neighbour along the axis before the vectors' one: turned block by block.
+  // Loads that are contiguous along the axis before the vector axis: transposed block by block.
   bool turned_loops(int axis);
   void turn_block(int v, llvm::Value* first_row, llvm::Value* rows, llvm::Value* i, llvm::Value* n);
   void turn_in_registers(int v, llvm::Value* from, llvm::Value* to);
   void turned_rows(int axis, llvm::Value* first_row, llvm::Value* end_row, llvm::Value* i,
                    const Lanes& active);
 
-  // Short axes that vectors run across.
+  // Short axes that vectors span.
   void packed_loop();
   void copy_packed(int access, llvm::Value* rows);
 
@@ -101,7 +100,7 @@ class LoopNestEmitter {
   void find_kept();
   llvm::Value* row_address(int v, llvm::Value* i);
 
-  // Rows that come next.
+  // Prefetching of the next rows.
   void find_prefetching();
   void prefetch_next_row(llvm::Value* i);
 
@@ -163,12 +162,12 @@ class LoopNestEmitter {
   std::vector<llvm::Value*> at_;      // access -> address (index: value) at the current loops' coordinates
   std::vector<llvm::Value*> vector_;  // value -> its vector in the body being emitted
   llvm::Value* tile_begin_ = nullptr;
-  std::vector<llvm::AllocaInst*> turned_;  // access -> its block, row by row
+  std::vector<llvm::AllocaInst*> turned_;  // access -> its transposed block, row by row
   int reading_ = -1,
-      prefetching_ = -1;  // the stage that reads rows first, and the one that fetches the next; -1: none
+      prefetching_ = -1;  // the stage that reads rows first, and the one that prefetches the next; -1: none
   std::vector<llvm::AllocaInst*>
-      packed_;  // access -> its elements of a block in order; none: they are in order where they are
-  llvm::Value* turned_row_ = nullptr;  // the row of the block that is being worked on
+      packed_;  // access -> stack copy of a block's elements in order; null: they are contiguous in memory
+  llvm::Value* turned_row_ = nullptr;  // the current row of the block
   llvm::Value* flat_ = nullptr;        // columns: the flat inner index of the body being emitted
 };
 

@@ -1,17 +1,16 @@
-// LoopNestEmitter: rows that are kept. Values do not leave inner stages, so a later stage of the same rows writes its
-// expressions out again (softmax: exp, for the sum and for the quotient). Where rows are short the costly ones
-// are kept on the stack instead of being computed twice.
+// LoopNestEmitter: kept rows. Values do not leave inner stages, so a later stage recomputes an earlier one's expressions (softmax: exp, for
+// the sum and for the quotient). If rows are short, costly values are kept on the stack instead.
 #include "cpu/codegen/llvm/nest_emitter.h"
 
 namespace shardarray::codegen {
 
 namespace {
 constexpr int worth_keeping = 6;  // instructions
-// Bytes on the stack, which the second cache has room for.
+// Bytes on the stack that fit into the L2 cache.
 constexpr std::uint64_t most_kept = std::uint64_t{256} << 10;
 }  // namespace
 
-/// For every value of an inner stage the first one that computes the same.
+/// For every value of an inner stage, the first one that computes the same.
 std::vector<int> LoopNestEmitter::equal_values() const {
   std::vector<int> same(k_.code.size());
   for (int v = 0; v < static_cast<int>(k_.code.size()); v++) {
@@ -38,7 +37,7 @@ std::vector<int> LoopNestEmitter::equal_values() const {
   return same;
 }
 
-/// Finds the values that are taken from an earlier stage's row.
+/// Finds the values to be loaded from an earlier stage's row.
 void LoopNestEmitter::find_kept() {
   if (!spec_.short_rows) return;
   const std::vector<int> same = equal_values();

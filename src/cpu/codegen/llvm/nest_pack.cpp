@@ -1,6 +1,6 @@
-// LoopNestEmitter: axes of a few points, as of [n, 3]. Vectors run across them and the axis before, a block of whole rows at a time, so
-// that their lanes are full. What does not find its elements side by side there (a row that is added to all, a number by row, a slice)
-// is copied to the stack and from there, one element after the other.
+// LoopNestEmitter: short last axes, as of [n, 3]. Vectors span them and the axis before, a block of whole rows at a time, so that their
+// lanes are full. Accesses that are not contiguous across them (a row broadcast to all, a number per row, a slice) go through a copy on the
+// stack, element by element.
 #include <functional>
 #include <numeric>
 
@@ -13,10 +13,10 @@ void LoopNestEmitter::packed_loop() {
   const int axis = vector_axis();
   const std::int64_t row =
       std::accumulate(spec_.packed.begin(), spec_.packed.end(), std::int64_t{1}, std::multiplies());
-  // Whole vectors but in the last block.
+  // Whole vectors in every block but the last.
   const std::int64_t step = width_ / std::gcd(row, std::int64_t{width_}),
                      rows = std::max<std::int64_t>(block_points / row / step, 1) * step;
-  std::vector<int> once, loads, stores;  // accesses that are the same in all blocks; others
+  std::vector<int> once, loads, stores;  // accesses that are the same in every block; others
   for (std::size_t a = 0; a < accesses_.size(); a++) {
     const Instr& in = k_.code[static_cast<std::size_t>(accesses_[a])];
     const int access = static_cast<int>(a);
@@ -44,7 +44,7 @@ void LoopNestEmitter::packed_loop() {
   });
 }
 
-/// The elements of the next `rows` rows of an access, from memory or, of a store, back.
+/// Copies the elements of the next `rows` rows of an access from memory or, for a store, back.
 void LoopNestEmitter::copy_packed(int access, llvm::Value* rows) {
   const auto a = static_cast<std::size_t>(access);
   const Instr& in = k_.code[static_cast<std::size_t>(accesses_[a])];
@@ -62,7 +62,7 @@ void LoopNestEmitter::copy_packed(int access, llvm::Value* rows) {
       b_.CreateAlignedStore(b_.CreateAlignedLoad(element, here, align), there, align);
     else b_.CreateAlignedStore(b_.CreateAlignedLoad(element, there, align), here, align);
   };
-  // All points of a row, written out.
+  // All points of a row, unrolled.
   const std::function<void(std::size_t, llvm::Value*, llvm::Value*)> each_point =
       [&](std::size_t k, llvm::Value* distance, llvm::Value* point) {
         if (k == spec_.packed.size()) return copy(distance, point);

@@ -1,5 +1,5 @@
-// LoopNestEmitter: rows that are read by several stages. The first of these waits for memory, the second finds the row in the
-// cache: it asks for the next row meanwhile.
+// LoopNestEmitter: prefetching of rows that several stages read. The first stage waits for memory; the second finds the row in cache, and
+// meanwhile prefetches the next one.
 #include <llvm/IR/Intrinsics.h>
 
 #include "cpu/codegen/llvm/nest_emitter.h"
@@ -15,7 +15,7 @@ void LoopNestEmitter::find_prefetching() {
   }
 }
 
-/// The elements from i on of the next row of all that the first inner stage reads.
+/// Prefetches the next row, from element i on, for all loads of the first inner stage.
 void LoopNestEmitter::prefetch_next_row(llvm::Value* i) {
   constexpr int line = 64;
   for (const int v : accesses_) {

@@ -1,11 +1,11 @@
-// LoopNestEmitter: reductions. Float sums and products run in lanes and blocks, by the flat number of the inner point
-// (kernel.h); the others may be combined in any order.
+// LoopNestEmitter: reductions. Float sums and products use lanes and blocks by the inner point's flat number (kernel.h); others may combine
+// in any order.
 #include "cpu/codegen/llvm/nest_emitter.h"
 #include "runtime/evaluate_instruction.h"
 
 namespace shardarray::codegen {
 
-/// As it stands in memory: bool as bytes.
+/// As stored in memory: bool as bytes.
 llvm::Value* LoopNestEmitter::widened(const Instr& in, llvm::Value* x) {
   if (in.type != bool_) return x;
   return b_.CreateZExt(x, x->getType()->getWithNewType(b_.getInt8Ty()));
@@ -14,7 +14,7 @@ llvm::Constant* LoopNestEmitter::identity(const Instr& in, int width) {
   const DType t = in.type == bool_ ? uint8 : in.type;
   return constant_of(b_.getContext(), t, identity_bits(static_cast<Reducer>(in.imm), in.type), width);
 }
-/// Two lanes combined; bool as bytes.
+/// Combines two lanes; bool as bytes.
 llvm::Value* LoopNestEmitter::combine(const Instr& reduce, llvm::Value* x, llvm::Value* y) {
   return emit_binary(b_, combining_code(static_cast<Reducer>(reduce.imm)), reduce.type, x, y);
 }
@@ -87,7 +87,7 @@ void LoopNestEmitter::accumulate_rows(int v, int repeat, llvm::Value* x, const L
   b_.CreateStore(after, at);
 }
 
-/// All lanes combined: one element.
+/// All lanes combined into one element.
 llvm::Value* LoopNestEmitter::folded_lanes(int v) {
   const Instr& in = k_.code[static_cast<std::size_t>(v)];
   std::vector<llvm::Value*> parts;
@@ -106,7 +106,7 @@ llvm::Value* LoopNestEmitter::folded_lanes(int v) {
   return b_.CreateExtractElement(all, std::uint64_t{0});
 }
 
-/// The lanes go to the total and begin anew.
+/// Adds the lanes to the total and resets them.
 void LoopNestEmitter::close_block_rows(int stage) {
   const auto [first, last] = range(stage);
   for (int v = first; v < last; v++) {
@@ -131,7 +131,7 @@ void LoopNestEmitter::finish_rows(int stage) {
 
 // ---------------------------------------------------------------- columns: a lane is a row of a tile's elements
 
-/// How many lanes there are: no more than inner points.
+/// The number of lanes: at most the inner points.
 llvm::Value* LoopNestEmitter::lane_count(const Instr& in) {
   if (!is_ordered(in)) return i64(1);
   llvm::Value* points = i64(1);
@@ -139,7 +139,7 @@ llvm::Value* LoopNestEmitter::lane_count(const Instr& in) {
   return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, points, i64(lanes));
 }
 
-/// Vectors of a tile's elements; the last one may go past `end`.
+/// The vectors of a tile's elements; the last one may go past `end`.
 void LoopNestEmitter::each_vector(llvm::Value* begin, llvm::Value* end,
                                   const std::function<void(llvm::Value*)>& run) {
   emit_loop(b_, begin, end, i64(width_), run);
@@ -185,8 +185,7 @@ void LoopNestEmitter::accumulate_columns(int v, llvm::Value* x, llvm::Value* i) 
   b_.CreateAlignedStore(combine(in, b_.CreateAlignedLoad(x->getType(), at, align), x), at, align);
 }
 
-/// Combines the lanes into the first; `anew`: the others start again. Those that no inner point reached are left out: they would
-/// change nothing.
+/// Combines the lanes into the first; `anew`: resets the others. Skips lanes that no inner point reached, which would change nothing.
 void LoopNestEmitter::fold_columns(int v, bool anew, llvm::Value* begin, llvm::Value* end) {
   const Instr& in = k_.code[static_cast<std::size_t>(v)];
   llvm::Type* const type = vector_of(memory_type(b_.getContext(), in.type), width_);
@@ -209,7 +208,7 @@ void LoopNestEmitter::fold_columns(int v, bool anew, llvm::Value* begin, llvm::V
   }
 }
 
-/// The lanes go to the totals and begin anew.
+/// Adds the lanes to the totals and resets them.
 void LoopNestEmitter::close_block_columns(int stage, llvm::Value* begin, llvm::Value* end) {
   const auto [first, last] = range(stage);
   for (int v = first; v < last; v++) {

@@ -1,12 +1,11 @@
-// LoopNestEmitter: transposed loads. Vectors run along one axis, an argument's neighbours along the axis before it:
-// blocks of width_ x width_ elements are read along the neighbours, turned in registers and put on the stack, from
-// where the body takes its rows. Every line of memory is read once.
+// LoopNestEmitter: transposed loads, of an argument that is contiguous along the axis before the vector axis: blocks of width_ x width_
+// elements are read along that axis, transposed in registers and stored on the stack, from where the body reads rows. Every cache line is
+// read once.
 #include "cpu/codegen/llvm/nest_emitter.h"
 
 namespace shardarray::codegen {
 
-/// The loops over `axis` and the next one, block by block, where that one is the vectors' and there is something
-/// to turn.
+/// The loops over `axis` and the next one, block by block, if the next one is the vector axis and some load is transposed.
 bool LoopNestEmitter::turned_loops(int axis) {
   if (axis != vector_axis() - 1) return false;
   std::vector<int> loads;
@@ -23,8 +22,8 @@ bool LoopNestEmitter::turned_loops(int axis) {
   const auto below = [&](llvm::Value* x, std::int64_t step, llvm::Value* end) {
     return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateAdd(x, i64(step)), end);
   };
-  // Blocks follow the memory that is read, in bands whose output lines and pages stay in the caches until the next
-  // blocks continue them.
+  // Blocks are visited along the memory that is read, in bands whose output lines and pages stay cached until the next blocks continue
+  // them.
   constexpr std::int64_t band = 256;
   llvm::Value *const end_row = bound(2 * axis + 1), *const end = bound(2 * axis + 3);
   emit_loop(b_, bound(2 * axis), end_row, i64(band), [&](llvm::Value* first) {
@@ -57,7 +56,7 @@ void LoopNestEmitter::turned_rows(int axis, llvm::Value* first_row, llvm::Value*
   });
 }
 
-/// Puts n x rows elements of access v, from row first_row and element i on, into its block.
+/// Transposes n x rows elements of access v, from row first_row and element i on, into its block.
 void LoopNestEmitter::turn_block(int v, llvm::Value* first_row, llvm::Value* rows, llvm::Value* i,
                                  llvm::Value* n) {
   const Instr& in = k_.code[static_cast<std::size_t>(v)];
@@ -82,7 +81,7 @@ void LoopNestEmitter::turn_block(int v, llvm::Value* first_row, llvm::Value* row
   });
 }
 
-/// Squares of one register's elements: rows i and i + size / 2 are interleaved, log2(size) times.
+/// Squares with one register per row: interleaves rows i and i + size / 2, log2(size) times.
 void LoopNestEmitter::turn_in_registers(int v, llvm::Value* from, llvm::Value* to) {
   const Instr& in = k_.code[static_cast<std::size_t>(v)];
   llvm::Type* const element = memory_type(b_.getContext(), in.type);

@@ -1,4 +1,4 @@
-// What the core library finds in this plug-in.
+// The entry point that the core library looks up.
 #include "abi_hash.h"
 #include "cpu/codegen/llvm/generator.h"
 #include "shardarray/version.h"

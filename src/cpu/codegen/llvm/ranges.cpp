@@ -26,7 +26,7 @@ Range range_of(const Kernel& k, int v, int depth) {
       const Range x = of(in.a), y = of(in.b);
       const double all[] = {x.lo * y.lo, x.lo * y.hi, x.hi * y.lo, x.hi * y.hi};
       if (std::any_of(std::begin(all), std::end(all), [](double p) { return p != p; })) return {};
-      // Rounding may go past the bound by half an ulp.
+      // Rounding may exceed the bound by half an ulp.
       const auto [lo, hi] = std::minmax_element(std::begin(all), std::end(all));
       return {*lo - 1e-6 * std::max(1.0, -*lo), *hi + 1e-6 * std::max(1.0, *hi)};
     }

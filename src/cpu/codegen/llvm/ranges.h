@@ -1,5 +1,4 @@
-// What is known about the size of a float value: enough to convert it to an integer without looking; and the operands of an
-// instruction, of which that is a part.
+// Bounds of a float value, enough to convert it to an integer without checks; and an instruction's operands, which include that.
 #pragma once
 #include <limits>
 
@@ -10,11 +9,11 @@ namespace shardarray::codegen {
 struct Range {
   double lo = -std::numeric_limits<double>::infinity(), hi = std::numeric_limits<double>::infinity();
 };
-/// Between which bounds value v of a kernel lies wherever it is not NaN.
+/// Bounds of a kernel's value v wherever it is not NaN.
 Range range_of(const Kernel& k, int v, int depth = 8);
 /// Both bounds convert to int32.
 bool fits_int32(const Range& r);
-/// What emit_value() needs for instruction v of a kernel; `value(o)` is that of instruction o.
+/// What emit_value() needs for instruction v of a kernel; `value(o)` returns instruction o's value.
 template <class Get> Operands operands_of(const Kernel& k, int v, Get value) {
   const Instr& in = k.code[static_cast<std::size_t>(v)];
   Operands o{in.a < 0 || in.code == Code::select ? in.type : k.code[static_cast<std::size_t>(in.a)].type};

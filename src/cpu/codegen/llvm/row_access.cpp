@@ -18,7 +18,7 @@ void emit_loop(llvm::IRBuilder<>& b, llvm::Value* begin, llvm::Value* end, llvm:
                     *const last = llvm::dyn_cast<llvm::ConstantInt>(end),
                     *const by = llvm::dyn_cast<llvm::ConstantInt>(step);
   if (first && last && by && first->getSExtValue() + by->getSExtValue() >= last->getSExtValue()) {
-    if (first->getSExtValue() < last->getSExtValue()) body(begin);  // one turn
+    if (first->getSExtValue() < last->getSExtValue()) body(begin);  // a single iteration
     return;
   }
   emit_turns(b, begin, end, [&](llvm::Value* i) {
@@ -156,7 +156,7 @@ llvm::Value* MemoryAccess::load(const Row& row, const Lanes& lanes) {
 
 void MemoryAccess::store(const Row& row, llvm::Value* value, const Lanes& lanes) {
   llvm::Type* const type = vector(row.type);
-  if (row.stride == Stride::none) {  // along an axis of one point
+  if (row.stride == Stride::none) {  // an axis of one point
     return store_one(row.type, row.first, b_.CreateExtractElement(value, std::uint64_t{0}));
   }
   if (row.stride == Stride::next && lanes.all()) return store_vector(row.type, row.first, value);
@@ -185,7 +185,7 @@ void MemoryAccess::stream(const Row& row, llvm::Value* value) {
   constexpr std::uint64_t line = 64;
   const auto whole = [&] { store_vector(row.type, row.first, value); };
   if (static_cast<std::uint64_t>(width_) * itemsize(row.type) < line)
-    return whole();  // parts of lines are slow
+    return whole();  // partial lines are slow
   llvm::Value* const past_line =
       b_.CreateAnd(b_.CreatePtrToInt(row.first, b_.getInt64Ty()), b_.getInt64(line - 1));
   const auto stream_lines = [&] {
@@ -200,7 +200,7 @@ void MemoryAccess::sfence() { b_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence
 
 llvm::Value* MemoryAccess::indirect_address(llvm::Value* address, llvm::Value* zeros_at, const Indirect& at) {
   llvm::Value* const row = b_.CreateSub(at.row, at.lo);
-  // The difference may wrap: the row itself is compared too.
+  // The difference may wrap, so the row itself is compared too.
   llvm::Value* const here = b_.CreateAnd(b_.CreateICmpSGE(at.row, at.lo), b_.CreateICmpULT(row, at.count));
   return b_.CreateSelect(here, offset(address, b_.CreateMul(row, at.row_stride)), zeros_at);
 }

@@ -1,5 +1,4 @@
-// Rows of elements between memory and registers: neighbours, strided ones, rows found at run time, each whole or
-// only some of its lanes.
+// Moves rows of elements between memory and registers: contiguous, strided, or found at run time; whole, or only some lanes.
 #pragma once
 #include <functional>
 #include <map>
@@ -9,31 +8,31 @@
 
 namespace shardarray::codegen {
 
-/// Code of which one of two parts runs.
+/// Emits an if with both branches.
 void emit_either(llvm::IRBuilder<>& b, llvm::Value* condition, const std::function<void()>& then,
                  const std::function<void()>& otherwise);
-/// Calls body(i) for i = begin, begin + step ... below end, which code is emitted after.
+/// Emits a loop that runs body(i) for i = begin, begin + step, ... below end; later code follows the loop.
 void emit_loop(llvm::IRBuilder<>& b, llvm::Value* begin, llvm::Value* end, llvm::Value* step,
                const std::function<void(llvm::Value*)>& body);
-/// The same where the body says which i comes next.
+/// The same, with the body returning the next i.
 void emit_turns(llvm::IRBuilder<>& b, llvm::Value* begin, llvm::Value* end,
                 const std::function<llvm::Value*(llvm::Value*)>& body);
-/// Code that runs only where `condition` holds.
+/// Emits code that runs only if `condition` holds.
 void emit_if(llvm::IRBuilder<>& b, llvm::Value* condition, const std::function<void()>& body);
 
-/// The lanes [lo, hi) of a vector; null: all.
+/// Lanes [lo, hi) of a vector; null: all.
 struct Lanes {
   llvm::Value *lo = nullptr, *hi = nullptr;
   bool all() const { return lo == nullptr; }
 };
-/// A row of elements: the first one's address, how the others follow. Strides are bytes.
+/// A row of elements: the first one's address and the stride. Strides are in bytes.
 struct Row {
   DType type;
   llvm::Value* first;
   Stride stride;
   llvm::Value* stride_bytes;
 };
-/// What rows found at run time need: the address is that of row `lo`.
+/// For rows found at run time: the address is that of row `lo`.
 struct Indirect {
   llvm::Value *row, *row_stride, *lo, *count;
   bool adjacent;  ///< rows are elements side by side
@@ -41,26 +40,26 @@ struct Indirect {
 
 class MemoryAccess {
  public:
-  /// `entry`: the block of the function that holds its stack; `masked`: the CPU has masked loads of 4 and 8 bytes.
+  /// `masked`: the CPU has masked loads of 4 and 8 bytes.
   MemoryAccess(llvm::IRBuilder<>& b, int width, bool masked) : b_(b), width_(width), masked_(masked) {}
 
   llvm::Value* load(const Row& row, const Lanes& lanes);
   void store(const Row& row, llvm::Value* value, const Lanes& lanes);
-  /// All lanes of neighbours, past the caches where they are whole lines; sfence() orders them before what follows.
+  /// Stores all lanes of contiguous elements, past the caches if they are whole lines; sfence() orders them before later stores.
   void stream(const Row& row, llvm::Value* value);
   void sfence();
-  /// Vectors, from rows that differ by lane.
+  /// Loads from rows that differ by lane.
   llvm::Value* gather(const Row& row, const Indirect& at, const Lanes& lanes);
-  /// The address of a row that all lanes share; of zeros where there is no such row.
+  /// The address of a row that all lanes share; of zeros if there is no such row.
   llvm::Value* indirect_address(llvm::Value* address, llvm::Value* zeros_at, const Indirect& at);
   /// One element.
   llvm::Value* load_one(DType t, llvm::Value* address);
   void store_one(DType t, llvm::Value* address, llvm::Value* value);
-  /// Whole vectors in the stack.
+  /// Whole vectors on the stack.
   llvm::Value* load_vector(DType t, llvm::Value* address);
   void store_vector(DType t, llvm::Value* address, llvm::Value* value);
 
-  /// Stack that lives as long as the function.
+  /// Stack memory that lives as long as the function.
   llvm::AllocaInst* stack(llvm::Type* t, std::uint64_t n);
   llvm::Value* zeros();
   llvm::Value* mask(const Lanes& lanes);
@@ -80,7 +79,7 @@ class MemoryAccess {
   llvm::IRBuilder<>& b_;
   int width_;
   bool masked_;
-  std::map<unsigned, llvm::Value*> buffers_;  // by element bits: a vector of stack
+  std::map<unsigned, llvm::Value*> buffers_;  // by element bits: a vector on the stack
   llvm::Value* zeros_ = nullptr;
 };
 

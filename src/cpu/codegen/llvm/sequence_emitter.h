@@ -1,4 +1,4 @@
-// A SequenceSpec as one LLVM function that calls its kernels with their addresses.
+// Emits a SequenceSpec as one LLVM function that calls its kernels.
 #pragma once
 #include <functional>
 #include <string>

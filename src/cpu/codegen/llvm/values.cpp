@@ -29,14 +29,14 @@ bool is_zero_or_unknown(llvm::Value* v) {
   return !f || f->isZero() || f->isNaN();
 }
 
-/// As in scalar.h: the canonical NaN, and zeros of two signs in either order.
+/// As in scalar.h: the canonical NaN; handles zeros of different signs.
 llvm::Value* float_extreme(llvm::IRBuilder<>& b, bool max, DType t, llvm::Value* x, llvm::Value* y) {
   llvm::Type* const type = x->getType();
   const auto pick = [&](llvm::Value* p, llvm::Value* q) {
     return b.CreateSelect(max ? b.CreateFCmpOGT(p, q) : b.CreateFCmpOLT(p, q), p, q);
   };
   llvm::Constant* const nan = llvm::ConstantFP::getQNaN(type);
-  // Equal values differ only as zeros.
+  // Equal values can differ only as zeros.
   if (!is_zero_or_unknown(x) || !is_zero_or_unknown(y))
     return b.CreateSelect(b.CreateFCmpUNO(x, y), nan, pick(x, y));
   llvm::Type* const bits = type->getWithNewType(b.getIntNTy(static_cast<unsigned>(8 * itemsize(t))));
@@ -67,7 +67,7 @@ llvm::Value* integer_division(llvm::IRBuilder<>& b, bool rem, DType t, llvm::Val
   return b.CreateSelect(zero, rem ? x : minus_one, q);
 }
 
-/// Amounts are unsigned; those past the width shift everything out.
+/// Amounts are unsigned; amounts beyond the width shift everything out.
 llvm::Value* shift(llvm::IRBuilder<>& b, bool left, DType t, llvm::Value* x, llvm::Value* amount) {
   llvm::Constant* const most = integer(x, 8 * itemsize(t) - 1);
   llvm::Value* const inside = binary(b, intrinsic::umin, amount, most);
@@ -89,7 +89,7 @@ llvm::Value* compare(llvm::IRBuilder<>& b, Code code, DType t, llvm::Value* x, l
   return b.CreateICmp(is_signed_integer(t) ? of_signed[k] : of_unsigned[k], x, y);
 }
 
-/// Saturating; LLVM's own form becomes one conversion an element.
+/// Saturating; LLVM's own intrinsic would be scalarized.
 llvm::Value* float_to_integer(llvm::IRBuilder<>& b, DType to, llvm::Type* type, llvm::Value* x, bool fits) {
   llvm::Constant* const zero = llvm::Constant::getNullValue(x->getType());
   if (fits && to == int32) return b.CreateFPToSI(b.CreateSelect(b.CreateFCmpORD(x, x), x, zero), type);
@@ -98,7 +98,7 @@ llvm::Value* float_to_integer(llvm::IRBuilder<>& b, DType to, llvm::Type* type, 
   const llvm::APInt least = is_signed ? llvm::APInt::getSignedMinValue(bits) : llvm::APInt(bits, 0);
   const llvm::APInt most = is_signed ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getMaxValue(bits);
   const double past =
-      std::ldexp(1.0, static_cast<int>(bits) - (is_signed ? 1 : 0));  // exact: the first value above
+      std::ldexp(1.0, static_cast<int>(bits) - (is_signed ? 1 : 0));  // exact: the first value out of range
   llvm::Constant* const high = llvm::ConstantFP::get(x->getType(), past);
   llvm::Constant* const low = llvm::ConstantFP::get(x->getType(), is_signed ? -past : 0);
   llvm::Value* const inside = b.CreateAnd(b.CreateFCmpOGT(x, low), b.CreateFCmpOLT(x, high));
@@ -128,7 +128,7 @@ llvm::Value* cast(llvm::IRBuilder<>& b, DType from, DType to, llvm::Value* x, in
   return b.CreateIntCast(x, type, is_signed_integer(from));
 }
 
-/// One call an element.
+/// One call per element.
 llvm::Value* call(llvm::IRBuilder<>& b, Function f, const Operands& x, int width) {
   llvm::Type* const f64 = b.getDoubleTy();
   const bool two = operand_count(Code::call, static_cast<std::uint64_t>(f)) == 2;
