@@ -1,5 +1,5 @@
-# The header of NVIDIA's NCCL, looked for in NCCL_ROOT, NCCL_HOME, beside CUDA's (SHARDARRAY_CUDA_INCLUDE) and where the system has
-# headers. Its library is opened by the plug-in when several GPUs first need it. Sets NCCL_FOUND, NCCL_VERSION, NCCL_INCLUDE_DIRS.
+# Finds the header of NVIDIA's NCCL in NCCL_ROOT, NCCL_HOME, beside CUDA's (SHARDARRAY_CUDA_INCLUDE) and in the system's folders. The
+# plug-in opens the library when several GPUs first need it. Sets NCCL_FOUND, NCCL_VERSION, NCCL_INCLUDE_DIRS.
 find_path(NCCL_INCLUDE_DIR nccl.h HINTS ENV NCCL_HOME ${SHARDARRAY_CUDA_INCLUDE} PATH_SUFFIXES include)
 mark_as_advanced(NCCL_INCLUDE_DIR)
 if(NCCL_INCLUDE_DIR)

@@ -1,18 +1,18 @@
-# The CUDA backend: a plug-in, opened where a program asks for CUDA devices. It links nothing of the core library, and CUDA's
-# runtime statically: it opens on machines without a driver, and says so.
+# The CUDA backend: a plug-in, opened when a program asks for CUDA devices. It does not link the core library, and links CUDA's runtime
+# statically: it can be opened without a driver, and reports that.
 
 set(SHARDARRAY_CUDA AUTO CACHE STRING "Build the CUDA plug-in: ON, OFF, or AUTO: where its toolkit is found")
 set_property(CACHE SHARDARRAY_CUDA PROPERTY STRINGS AUTO ON OFF)
 
 file(GLOB cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/*.cpp)
-set(cuda_own ${cuda_sources})  # what the real plug-in has, and what the one of the tests has
+set(cuda_own ${cuda_sources})  # in the real plug-in; the tests' one replaces them
 list(FILTER cuda_own INCLUDE REGEX "/(cublaslt_header|driver|kernel_image|libraries|nccl_header|one_kernel_limits)\\.cpp$")
 set(cuda_host_kernels ${PROJECT_SOURCE_DIR}/src/cuda/host_kernels.cpp)
 list(REMOVE_ITEM cuda_sources ${cuda_own} ${cuda_host_kernels})
 set(cuda_launches ${cuda_sources})  # pure functions of programs, which tests call too
 list(FILTER cuda_launches EXCLUDE REGEX "/(backend|branches|communicator|crossing|executable|gpu|gpu_launches|gpu_steps|host_step|launch_graph|plugin|printed_kernels|printed_loops|product_algorithms|product_trial|program_kernel|replay|shared_run)\\.cpp$")
 set(cuda_libraries ${PROJECT_SOURCE_DIR}/src/cuda/libraries.cpp ${PROJECT_SOURCE_DIR}/src/cuda/one_kernel_limits.cpp)
-# What printed kernels include is part of the plug-in.
+# The headers of printed kernels are embedded in the plug-in.
 set(printed_headers ${PROJECT_SOURCE_DIR}/src/cuda/printed_headers.cpp)
 file(GLOB embedded CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/*.cuh)
 foreach(file include/shardarray/dtype.h src/base/reducer.h src/runtime/functions.inc src/runtime/instruction_bits.h
@@ -29,7 +29,7 @@ foreach(file base/descriptor base/device base/env base/host_memory base/private_
   list(APPEND cuda_sources ${PROJECT_SOURCE_DIR}/src/${file}.cpp)
 endforeach()
 
-# What the real plug-in and the one of the tests share.
+# Shared by the real plug-in and the tests' one.
 set(hidden CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
 add_library(shardarray_cuda_objects OBJECT EXCLUDE_FROM_ALL ${cuda_sources})
 set_target_properties(shardarray_cuda_objects PROPERTIES POSITION_INDEPENDENT_CODE ON ${hidden})
@@ -46,14 +46,14 @@ function(shardarray_cuda_plugin target)
   target_link_libraries(${target} PRIVATE shardarray_cuda_objects)
 endfunction()
 
-# For tests: the same over a driver made of host memory, in a folder of its own.
+# For tests: the same on a driver in host memory, in its own folder.
 if(SHARDARRAY_DEVELOP)
   set(fakes control driver graphs nvrtc cublaslt nccl)
   list(TRANSFORM fakes REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/tests/cuda/fake_\\1.cpp")
   shardarray_cuda_plugin(shardarray_fake_cuda ${cuda_host_kernels} ${fakes})
   target_compile_definitions(shardarray_fake_cuda PRIVATE SHARDARRAY_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   set_target_properties(shardarray_fake_cuda PROPERTIES LIBRARY_OUTPUT_DIRECTORY fake)
-  # What stands in for the driver's library where the default platform is looked for.
+  # Stands in for the driver's library when the default platform is chosen.
   add_library(shardarray_fake_libcuda MODULE ${PROJECT_SOURCE_DIR}/tests/cuda/fake_libcuda.cpp)
   set_target_properties(shardarray_fake_libcuda PROPERTIES
     OUTPUT_NAME cuda SUFFIX .so.1 LIBRARY_OUTPUT_DIRECTORY fake)
@@ -64,7 +64,7 @@ endif()
 if(SHARDARRAY_CUDA STREQUAL "OFF")
   return()
 endif()
-macro(shardarray_without_cuda reason)  # it returns from this file
+macro(shardarray_without_cuda reason)  # returns from this file
   if(SHARDARRAY_CUDA STREQUAL "ON")
     message(FATAL_ERROR "${reason}. SHARDARRAY_CUDA=ON needs the toolkit of CUDA 13. "
                         "Name its nvcc in SHARDARRAY_NVCC, or its folder in CUDA_HOME.")
@@ -81,7 +81,7 @@ if(NOT nvcc_says MATCHES "release ([0-9.]+)" OR CMAKE_MATCH_1 VERSION_LESS 13)
   shardarray_without_cuda("${SHARDARRAY_NVCC} is not of CUDA 13")
 endif()
 
-# nvcc may be a script that stands elsewhere: it says where its toolkit is.
+# nvcc may be a wrapper script elsewhere: ask it where its toolkit is.
 execute_process(COMMAND ${SHARDARRAY_NVCC} --dryrun -c x.cu ERROR_VARIABLE nvcc_says OUTPUT_QUIET)
 string(REGEX MATCH "TOP=([^\n]+)" found "${nvcc_says}")
 cmake_path(SET cuda_toolkit NORMALIZE "${CMAKE_MATCH_1}")
@@ -94,8 +94,8 @@ if(NOT SHARDARRAY_CUDART OR NOT SHARDARRAY_CUDA_INCLUDE OR NOT SHARDARRAY_CUB_IN
   shardarray_without_cuda("${cuda_toolkit} has no cudart_static, no cuda_runtime_api.h or no CUB")
 endif()
 
-# Bits are the CPU's: no contraction, no approximations. nvcc only warns where device code calls a function of the host, and then
-# leaves out what depends on it; ptxas where registers are spilled, if it is asked to: another one than ours may.
+# Same bits as the CPU: no contraction, no approximations. When device code calls a host function, nvcc only warns, and drops what depends
+# on it. ptxas warns of register spills on request; other versions than ours may spill, so only in development.
 set(spills "")
 if(SHARDARRAY_DEVELOP)
   set(spills -Xptxas --warn-on-spills)
@@ -121,7 +121,7 @@ set_source_files_properties(${sort_pairs} PROPERTIES EXTERNAL_OBJECT ON GENERATE
 
 shardarray_cuda_plugin(shardarray_cuda ${cuda_own} ${sort_pairs})
 target_include_directories(shardarray_cuda SYSTEM PRIVATE ${SHARDARRAY_CUDA_INCLUDE})
-# The plug-in opens NCCL itself, when it is first needed; its header is what the table of its calls is checked against.
+# The plug-in opens NCCL when it is first needed; the header only serves to check its call table.
 list(APPEND CMAKE_MODULE_PATH ${CMAKE_CURRENT_LIST_DIR})
 find_package(NCCL 2.22)
 if(NCCL_FOUND)
@@ -132,11 +132,11 @@ set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cuda/kernel_image.cpp PROP
   OBJECT_DEPENDS ${kernel_image} COMPILE_DEFINITIONS SHARDARRAY_KERNEL_IMAGE="${kernel_image}")
 target_link_libraries(shardarray_cuda PRIVATE ${SHARDARRAY_CUDART} ${CMAKE_DL_LIBS} rt)
 target_link_options(shardarray_cuda PRIVATE -Wl,--exclude-libs,ALL)
-# It stands beside the library, which opens it by path; no build target links it.
+# It is installed beside the library, which opens it by path; no build target links it.
 add_dependencies(shardarray shardarray_cuda)
 install(TARGETS shardarray_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
-# Programs for GPUs that are not of the library: what the GPU itself can do, to stand beside the benches; what only a GPU can confirm.
+# GPU programs independent of the library: the GPU's own limits, to compare benches with, and checks that only a GPU can make.
 function(shardarray_gpu_program name source)
   set(program ${PROJECT_BINARY_DIR}/bench/${name})
   add_custom_command(OUTPUT ${program} VERBATIM

@@ -3,12 +3,12 @@
 find_package(CLI11 REQUIRED)
 find_package(doctest REQUIRED)
 
-# It holds doctest's implementation, which would be a part of whichever tests it were joined with.
+# It contains doctest's implementation, which would leak into any test file in the same unity unit.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/tests/main.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 
-# It comes behind -Wall, which would switch clang's warning on again.
+# Comes after -Wall, which would re-enable clang's warning.
 add_library(shardarray_test_options INTERFACE)
-target_compile_options(shardarray_test_options INTERFACE -Wno-unused-result)  # of what should throw
+target_compile_options(shardarray_test_options INTERFACE -Wno-unused-result)  # for calls that should throw
 
 # shardarray_test_binary(TARGET OBJECTS NAME...): tests/NAME.cpp ... in one binary that sees the library's internals.
 function(shardarray_test_binary target objects)
@@ -18,9 +18,9 @@ function(shardarray_test_binary target objects)
   target_link_libraries(${target} PRIVATE ${objects} shardarray_test_options CLI11::CLI11 doctest::doctest
     nlohmann_json::nlohmann_json)
   target_compile_definitions(${target} PRIVATE SHARDARRAY_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  # Of every kind of build: compiling them is most of the time, sanitizers at -O1 take three times as long.
+  # In every configuration: compile time dominates, and sanitizers at -O1 take three times as long.
   target_compile_options(${target} PRIVATE -O0
-    $<$<CXX_COMPILER_ID:GNU>:-ffold-simple-inlines>)  # std::move, which -O0 would call
+    $<$<CXX_COMPILER_ID:GNU>:-ffold-simple-inlines>)  # inlines std::move, which -O0 would call
   set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE 24)
 endfunction()
 
@@ -36,12 +36,12 @@ shardarray_precompile(shardarray_tests tests/precompiled.h)
 if(TARGET shardarray_llvm)
   add_dependencies(shardarray_tests shardarray_llvm)
 endif()
-# What the CUDA backend makes of programs, and its kernels for the host.
+# The CUDA backend's launches of programs, and its kernels for the host.
 target_sources(shardarray_tests PRIVATE ${cuda_launches} ${cuda_host_kernels} ${cuda_libraries})
 target_include_directories(shardarray_tests PRIVATE ${PROJECT_SOURCE_DIR})
 add_dependencies(shardarray_tests shardarray_fake_cuda)
 
-# A part of the tests in a binary of its own, not built by default; names without a file are left out.
+# Some of the tests in a separate binary, not built by default; names without a file are ignored.
 function(shardarray_selected_tests target objects)
   set(chosen ${tests})
   list(JOIN ARGN "|" wanted)
@@ -50,8 +50,8 @@ function(shardarray_selected_tests target objects)
   set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
 endfunction()
 
-# `dev test` runs these under sanitizers, `dev check` runs all tests so. Memory lives on floors 0 to 2 and in the CPU
-# backend, and there threads work for each other: only these are built so.
+# `dev test` runs these under sanitizers; `dev check` runs all tests under them. Memory is handled in floors 0 to 2 and in the CPU backend,
+# where threads work for each other: only these are built that way.
 set(ground_sources ${sources})
 list(FILTER ground_sources INCLUDE REGEX "/src/(base|layout|runtime|cpu)/")
 add_library(shardarray_ground OBJECT EXCLUDE_FROM_ALL ${ground_sources})
@@ -64,18 +64,18 @@ shardarray_selected_tests(shardarray_asan shardarray_ground
 shardarray_selected_tests(shardarray_tsan shardarray_ground
   devices_test runtime_test workers_test cpu_backend_test)
 
-# What tests/processes/check starts several times.
+# tests/processes/check starts several of it.
 if(TARGET shardarray_mpi)
   add_executable(shardarray_processes EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/processes/main.cpp)
   target_link_libraries(shardarray_processes PRIVATE shardarray_objects shardarray_test_options)
   target_include_directories(shardarray_processes PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_compile_options(shardarray_processes PRIVATE $<$<CONFIG:Release>:-O0>)
-  target_compile_definitions(shardarray_processes PRIVATE DOCTEST_CONFIG_DISABLE)  # no case of its own
-  target_link_options(shardarray_processes PRIVATE -Wl,--export-dynamic-symbol=MPI_Finalize)  # which a case stops in
+  target_compile_definitions(shardarray_processes PRIVATE DOCTEST_CONFIG_DISABLE)  # no test cases of its own
+  target_link_options(shardarray_processes PRIVATE -Wl,--export-dynamic-symbol=MPI_Finalize)  # a case blocks in it
   add_dependencies(shardarray_processes shardarray_mpi)
 endif()
 
-# Examples see what a user sees.
+# Examples see only what a user sees.
 file(GLOB example_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.cpp)
 foreach(file IN LISTS example_files)
   cmake_path(GET file STEM name)
@@ -96,7 +96,7 @@ foreach(file IN LISTS bench_files)
   add_executable(bench_${name} ${file})
   list(APPEND benches bench_${name})
   target_link_libraries(bench_${name} PRIVATE shardarray_objects CLI11::CLI11 nlohmann_json::nlohmann_json)
-  # Floors are written by hand and get what the compiler can give on this machine; the library does not, nor what is taken along.
+  # Hand-written baselines get all that the compiler can do on this machine; the library and benches that run elsewhere do not.
   if(NOT name MATCHES "^(device|matmul_layouts|peers)$")
     target_compile_options(bench_${name} PRIVATE $<$<CONFIG:Release>:-O3;-march=native>)
   endif()
@@ -105,8 +105,7 @@ foreach(file IN LISTS bench_files)
     add_dependencies(bench_${name} shardarray_llvm)
   endif()
 endforeach()
-# Whoever installs the library gets this one too, as it uses the inside of the library: it contains it. The plug-ins stand
-# in the folder of libraries.
+# Installed with the library. It uses the library's internals, so it contains the library. The plug-ins are in the library folder.
 file(RELATIVE_PATH plugin_folder ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
 target_compile_definitions(bench_matmul_layouts PRIVATE BENCH_PLUGIN_FOLDER="${plugin_folder}"
   BENCH_SOURCE_FOLDER="${CMAKE_CURRENT_SOURCE_DIR}/bench")
@@ -117,7 +116,7 @@ if(TARGET bench_processes)
   target_link_libraries(bench_processes PRIVATE MPI::MPI_CXX)
   add_dependencies(bench_processes shardarray_mpi)
 endif()
-# They contain the library and stand in a folder of their own: the plug-ins have to stand there too.
+# Benches contain the library and are in their own folder: plug-ins must be there too.
 foreach(plugin shardarray_llvm shardarray_mpi)
   if(TARGET ${plugin})
     add_custom_command(TARGET ${plugin} POST_BUILD VERBATIM

@@ -1,31 +1,31 @@
-# The library: all sources as objects, which the tests link too, and the shared library made of them.
+# The library: all sources as objects, which the tests link too, and the shared library made from them.
 
-# How all code of the project is compiled. Bits must not depend on the optimiser: no contraction of a * b + c.
+# Options for all code of the project. Bits must not depend on the optimizer: no contraction of a * b + c.
 set(CMAKE_CXX_EXTENSIONS OFF)
 add_library(shardarray_options INTERFACE)
 target_compile_features(shardarray_options INTERFACE cxx_std_20)
 target_compile_options(shardarray_options INTERFACE
   -Wall -Wextra -Wpedantic $<$<CXX_COMPILER_ID:GNU>:-Wshadow=local> -Wconversion -Wno-sign-conversion
   $<$<BOOL:${PROJECT_IS_TOP_LEVEL}>:-Werror>
-  $<$<CONFIG:>:-O2>  # a foreign project that names no kind of build
-  $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-restrict;-Wno-stringop-overflow>  # false alarms of g++ 12 in std::string
+  $<$<CONFIG:>:-O2>  # a parent project without a build type
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-restrict;-Wno-stringop-overflow>  # false positives of g++ 12 in std::string
   $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>  # clang 18 and newer: in std::stable_sort of libstdc++ 12
   -ffp-contract=off -fno-math-errno -fno-trapping-math)
-# g++ collects its garbage again and again from 128 MB on, a tenth of the time of a unit that needs 500 (kB).
+# From 128 MB on g++ collects garbage repeatedly, a tenth of the time of a unit that needs 500 MB. In kB.
 target_compile_options(shardarray_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=2000000>)
 if(CMAKE_SYSTEM_NAME STREQUAL Linux)
-  # Thread-local state without a function call: a cached call reads it dozens of times. There is little of it (see
-  # base/per_thread.h), so that dlopen() finds room.
+  # Thread-local state without a function call: a cached call reads it dozens of times. There is little of it (see base/per_thread.h), so
+  # dlopen() finds room.
   target_compile_options(shardarray_options INTERFACE -ftls-model=initial-exec)
 endif()
 if(SHARDARRAY_SANITIZE)
-  target_compile_options(shardarray_options INTERFACE -Wno-error)  # g++ 12 warns falsely in instrumented code
+  target_compile_options(shardarray_options INTERFACE -Wno-error)  # false positives of g++ 12 in instrumented code
 endif()
 if(SHARDARRAY_VERIFY)
   target_compile_definitions(shardarray_options INTERFACE SHARDARRAY_VERIFY=1)
 endif()
 
-# -fpch-preprocess: ccache needs it to cache what uses a precompiled header.
+# -fpch-preprocess: ccache needs it to cache users of a precompiled header.
 function(shardarray_precompile target header)
   target_precompile_headers(${target} PRIVATE ${PROJECT_SOURCE_DIR}/${header})
   if(NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
@@ -43,7 +43,7 @@ list(FILTER v4_sources INCLUDE REGEX "/src/cpu/.*_v4\\.cpp$")
 set(loop_sources ${sources})
 list(FILTER loop_sources INCLUDE REGEX "/src/cpu/.*_(baseline|v3|v4)\\.cpp$")
 
-# Inner loops are compiled for any CPU, for AVX2 and FMA, and some for AVX-512; the choice falls at run time.
+# Inner loops are compiled for any CPU, for AVX2 and FMA, and some for AVX-512; selected at run time.
 set_source_files_properties(${loop_sources} PROPERTIES
   COMPILE_OPTIONS "$<$<NOT:$<CONFIG:Debug>>:-O3>" SKIP_PRECOMPILE_HEADERS ON)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
@@ -57,7 +57,7 @@ endif()
 
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cpu/library/scan.cpp PROPERTIES
   COMPILE_OPTIONS "$<$<NOT:$<CONFIG:Debug>>:-O3>" SKIP_PRECOMPILE_HEADERS ON)
-# What instantiates function objects (src/ops/function.h).
+# Files that instantiate function objects (src/ops/function.h).
 foreach(family activations arithmetic complex_numbers logic math parts powers reduce scan special)
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/ops/${family}.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endforeach()
@@ -87,7 +87,7 @@ target_sources(shardarray PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR
 set_target_properties(shardarray PROPERTIES
   VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} LINKER_LANGUAGE CXX)
 if(CMAKE_SYSTEM_NAME STREQUAL Linux)
-  target_link_options(shardarray PRIVATE -Wl,-z,nodelete)  # its workers sleep in it: dlclose() leaves it where it is
+  target_link_options(shardarray PRIVATE -Wl,-z,nodelete)  # its sleeping workers execute its code: dlclose() must not unmap it
 endif()
 
 # The umbrella header, precompiled in each target that links this.

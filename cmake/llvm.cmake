@@ -1,7 +1,7 @@
-# Code generation: a plug-in, opened at run time, since libLLVM costs 17 ms a start. It links nothing of the core
-# library, and only the distribution's shared libLLVM.
+# Code generation: a plug-in, opened at run time because loading libLLVM takes 17 ms. It does not link the core library, only the
+# distribution's shared libLLVM.
 
-# What both sides must agree on: the headers of floors 0 to 2 and of the seam, and the compiler.
+# What both sides must agree on: the headers of floors 0 to 2 and of the interface, and the compiler.
 file(GLOB seam_headers CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/include/shardarray/*.h ${PROJECT_SOURCE_DIR}/src/base/*.h ${PROJECT_SOURCE_DIR}/src/layout/*.h
   ${PROJECT_SOURCE_DIR}/src/runtime/*.h ${PROJECT_SOURCE_DIR}/src/runtime/*.inc
@@ -31,7 +31,7 @@ file(CONFIGURE OUTPUT generated/generator_hash.h CONTENT
 "// Written by CMake (cmake/llvm.cmake). Objects on disk are of this generator or of none.
 #define SHARDARRAY_GENERATOR_HASH \"${generator_hash}\"
 ")
-# LLVM's own file looks for libraries of its tools, and tells of each that is missing; warnings and errors are shown.
+# LLVM's package file looks for its tools' libraries and reports each missing one; only warnings and errors are shown.
 set(log_level "${CMAKE_MESSAGE_LOG_LEVEL}")
 set(CMAKE_MESSAGE_LOG_LEVEL NOTICE)
 find_package(LLVM 19.1 CONFIG QUIET HINTS /usr/lib/llvm-19)
@@ -61,6 +61,6 @@ target_include_directories(shardarray_llvm PRIVATE
 target_include_directories(shardarray_llvm SYSTEM PRIVATE ${LLVM_INCLUDE_DIRS})
 target_compile_options(shardarray_llvm PRIVATE $<$<CONFIG:Release>:-O2>)
 target_link_libraries(shardarray_llvm PRIVATE shardarray_options fmt::fmt LLVM)
-# It stands beside the library, which opens it by path; no build target links it.
+# It is installed beside the library, which opens it by path; no build target links it.
 add_dependencies(shardarray shardarray_llvm)
 install(TARGETS shardarray_llvm LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

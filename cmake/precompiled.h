@@ -1,4 +1,4 @@
-// What most sources include from outside the project, compiled once per target. Sources still name what they use.
+// External headers that most sources include, precompiled once per target. Sources still include what they use.
 #pragma once
 #include <fmt/core.h>
 #include <fmt/format.h>
