@@ -1,4 +1,4 @@
-// Equinox's "Autoparallelism" page, cell for cell: an MLP trained by data parallelism over 8 devices.
+// Equinox's "Autoparallelism" page, cell by cell: an MLP trained by data parallelism over 8 devices.
 #include <shardarray/shardarray.h>
 
 #include <iostream>
@@ -51,7 +51,7 @@ int main() {
   const auto step = sa::jit(train_step);
   model = sa::filter_shard(model, sharding.replicate());
 
-  // Evaluation keeps the model: nothing is moved in.
+  // Evaluation keeps the model, so nothing is moved in (donated).
   const auto evaluate_batch = sa::jit(evaluate);
   const auto eval_data = sa::data::loader(std::tuple(xs, ys), {.batch = batch_size});
   const auto print_loss = [&] {

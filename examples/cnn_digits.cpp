@@ -1,4 +1,4 @@
-// A convolutional network reads 8 x 8 pictures of digits: batches are cut over 8 devices, the model is on all of them.
+// A convolutional network classifies 8 x 8 pictures of digits: batches are sharded over 8 devices, the model is replicated.
 #include <shardarray/shardarray.h>
 
 #include <cmath>
@@ -10,7 +10,7 @@ using sa::Array;
 
 constexpr int side = 8, pixels = side * side, classes = 10, batch = 64;
 
-// Three convolutions of 3 x 3, poolings of 2 x 2 behind the last two; layers take one picture, vmap gives them a batch.
+// Three 3 x 3 convolutions, the last two followed by 2 x 2 pooling; layers take one picture, vmap adds the batch.
 struct Model {
   sa::nn::Conv2d first, second, third;
   sa::nn::Linear head;
@@ -25,7 +25,7 @@ struct Model {
   Array operator()(const Array& picture) const {
     const sa::nn::MaxPool2d pool{{2}, {2}};
     const Array shapes = pool(sa::relu(second(sa::relu(first(picture)))));  // [32, 4, 4]
-    return head(pool(sa::relu(third(shapes))).reshape(256));                // of [64, 2, 2]
+    return head(pool(sa::relu(third(shapes))).reshape(256));                // pooled: [64, 2, 2]
   }
 };
 
@@ -33,7 +33,7 @@ Array compute_loss(const Model& model, const Array& x, const Array& y) {
   return sa::mean(sa::losses::softmax_cross_entropy_with_integer_labels(sa::vmap(model)(x), y));
 }
 
-// The logits of one picture by plain loops in float64.
+// Reference: the logits of one picture by plain loops in float64.
 std::vector<double> plain_logits(const Model& m, std::vector<double> picture) {
   const auto conv = [](const sa::nn::Conv2d& layer, const std::vector<double>& x, int n) {  // [in, n, n]
     const auto w = layer.weight.to_vector<double>(), b = layer.bias.to_vector<double>();
@@ -54,7 +54,7 @@ std::vector<double> plain_logits(const Model& m, std::vector<double> picture) {
         }
     return y;
   };
-  const auto pool = [](const std::vector<double>& x, int n) {  // the largest of 2 x 2, of each picture n x n
+  const auto pool = [](const std::vector<double>& x, int n) {  // 2 x 2 max pooling of each n x n channel
     std::vector<double> y;
     for (std::size_t k = 0; k < x.size(); k += 2 * n)
       for (int j = 0; j < n; j += 2)
@@ -74,7 +74,7 @@ bool run(bool quick) {
   const Array table = sa::data::load_csv(SHARDARRAY_EXAMPLE_DATA "/digits.csv.gz");
   const Array pictures = table[{sa::all, sa::slice(0, pixels)}].reshape(-1, 1, side, side) / 16;
   const Array labels = table[{sa::all, pixels}].astype(sa::int32);
-  const Array is_test = sa::arange(labels.size()) % 5 == 0;  // every fifth picture is for the test alone
+  const Array is_test = sa::arange(labels.size()) % 5 == 0;  // every fifth picture is held out for testing
   const Array test_x = pictures[is_test], test_y = labels[is_test];
 
   const sa::Mesh mesh = sa::make_mesh({{"data", 8}});

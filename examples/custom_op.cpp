@@ -1,5 +1,5 @@
-// Functions that the library does not have, here Bessel's J0: composed of those that it has, with a derivative of your own, and by
-// code that runs on the host. The truth is std::cyl_bessel_j.
+// Three ways to add a function that the library lacks, here Bessel's J0: composed of existing functions, with a custom derivative, and
+// as code that runs on the host. The reference is std::cyl_bessel_j.
 #include <shardarray/shardarray.h>
 
 #include <cmath>
@@ -10,9 +10,9 @@
 namespace sa = shardarray;
 using sa::Array;
 
-// 1. Composed: a function of arrays is an op like any other, under jit, vmap and grad, on any number of devices.
-// J0(x) is the mean of cos(x sin t) over half a turn; the rule of midpoints has the digits of a float with 64 points for |x| < 50. The
-// mean is taken on the way: no array of [.., 64] is stored.
+// 1. Composed: a function of arrays works like a built-in one under jit, vmap and grad, on any number of devices.
+// J0(x) is the mean of cos(x sin t) over 0 < t < pi; for |x| < 50 the midpoint rule with 64 points is accurate to float32. The mean is
+// fused with what it sums: no array of [.., 64] is stored.
 Array midpoints() { return (sa::arange(64.0) + 0.5) * (std::numbers::pi / 64); }
 Array bessel0(const Array& x) {
   return sa::mean(sa::cos(x[{sa::ellipsis, sa::newaxis}] * sa::sin(midpoints())), -1);
@@ -22,15 +22,15 @@ Array bessel1(const Array& x) {
   return sa::mean(sa::cos(t - x[{sa::ellipsis, sa::newaxis}] * sa::sin(t)), -1);
 }
 
-// 2. With a derivative of your own: the second summand is 0, but its slope is not.
+// 2. With a custom derivative: the second summand is 0, but its derivative is slope(x).
 template <class F, class Slope> auto with_slope(F f, Slope slope) {
   return [=](const Array& x) -> Array {
     return sa::stop_gradient(f(x)) + sa::stop_gradient(slope(x)) * (x - sa::stop_gradient(x));
   };
 }
 
-// 3. By the host, element by element: each piece is read where it lies, and the result is cut like x. Reading needs a value, so it
-// works where functions run as they stand, in grad too, and not in jit.
+// 3. On the host, element by element and shard by shard; the result is sharded like x. Reading needs a value, so this works where
+// functions run eagerly, also in grad, but not in jit.
 template <class F> Array on_host(const F& f, const Array& x) {
   const std::vector<sa::Shard> pieces = x.addressable_shards();
   return sa::make_array_from_callback(x.shape(), x.sharding(), [&](const sa::ShardIndex& index) {
@@ -43,13 +43,13 @@ template <class F> Array on_host(const F& f, const Array& x) {
     return std::vector<float>();
   });
 }
-// std::cyl_bessel_j is for what is not negative: J0 is even, J1 odd.
+// std::cyl_bessel_j takes no negative arguments: J0 is even, J1 odd.
 float host_j0(float x) { return static_cast<float>(std::cyl_bessel_j(0.0, std::abs(double{x}))); }
 float host_j1(float x) {
   return static_cast<float>(std::copysign(1.0f, x) * std::cyl_bessel_j(1.0, std::abs(double{x})));
 }
 
-// The largest distance of an array from what the host says for x.
+// The largest error of `values` against the host's function of x.
 double error_of(const Array& values, const Array& x, float (*truth)(float), float sign = 1) {
   const std::vector<float> v = values.to_vector<float>(), at = x.to_vector<float>();
   double worst = 0;
@@ -67,7 +67,7 @@ bool run() {
     std::printf("%-50s differs by %.1g\n", what, error);
     ok = ok && error < 2e-6;
   };
-  // The slopes of all elements: those of a sum.
+  // The derivatives at all elements: the gradient of the sum.
   const auto slopes_of = [](const auto& f) {
     return sa::grad([=](const Array& v) { return sa::sum(f(v)); });
   };
@@ -83,7 +83,7 @@ bool run() {
   const auto ruled = with_slope(bessel0, [](const Array& v) { return -bessel1(v); });
   report("with a slope of its own, in jit", error_of(sa::jit(ruled)(x), x, host_j0));
   report("that slope", error_of(sa::jit(slopes_of(ruled))(x), x, host_j1, -1));
-  // What has no slope may be given one: rounding as if it were not there ("straight through").
+  // A function without a useful derivative may be given one: that of rounding becomes 1 ("straight through").
   const auto rounded = with_slope([](const Array& v) { return sa::round(v); }, sa::ones_like);
   const Array passed = slopes_of(rounded)(x),
               stopped = slopes_of([](const Array&v) { return sa::round(v); })(x);
@@ -102,7 +102,7 @@ bool run() {
     ok = false;
   } catch (const sa::TraceError& e) { std::cout << "in jit: " << e.what() << "\n"; }
 
-  // Where the host only looks on, jit may call it: after the run, with the values.
+  // A host function that only observes works in jit: it is called after the run, with the values.
   int calls = 0;
   const auto watched = sa::jit([&](const Array& v) {
     Array y = bessel0(v);

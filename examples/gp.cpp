@@ -1,5 +1,5 @@
-// Gaussian processes complete pictures: of digits the upper half is seen, the lower half is told, with its error. The 32 pixels
-// that are told share a kernel, whose parameters are what makes the training pictures most likely; pixels are cut over 8 devices.
+// Gaussian processes complete pictures of digits: from the upper half they predict the lower half, with error bars. The 32 predicted
+// pixels share a kernel, whose parameters maximize the likelihood of the training pictures; pixels are sharded over 8 devices.
 #include <shardarray/shardarray.h>
 
 #include <cmath>
@@ -9,14 +9,14 @@
 namespace sa = shardarray;
 using sa::Array;
 
-constexpr int half = 32;  // pixels. All is float64: kernels of pictures that are alike are almost singular
+constexpr int half = 32;  // pixels. All is float64: similar pictures make the kernel nearly singular
 
-// Logarithms: any number is one of a positive parameter.
+// Logarithms, which keeps the parameters positive.
 struct Parameters {
   Array length, signal, noise;
 };
 
-// [n, half], [m, half] -> [n, m]: how much two pictures have in common.
+// [n, half], [m, half] -> [n, m]: the squared-exponential kernel of all pairs of pictures.
 Array kernel(const Parameters& p, const Array& a, const Array& b) {
   const Array norms = sa::sum(a * a, {.axis = 1, .keepdims = true}) + sa::sum(b * b, 1);
   const Array distances = sa::maximum(norms - 2 * sa::matmul(a, b.T()), 0);
@@ -31,14 +31,14 @@ Array solved(const Array& factor, const Array& b, bool transposed = false) {
                                       {.left_side = true, .lower = true, .transpose_a = transposed});
 }
 
-// The negative logarithm of the likelihood of y, [n, pixels], for each of its elements. log det K is twice that of the factor.
+// The negative log likelihood of y, [n, pixels], per element. log det K is twice that of its Cholesky factor.
 Array misfit(const Parameters& p, const Array& x, const Array& y) {
   const Array factor = factor_of(p, x), white = solved(factor, y);
   const Array log_det = 2 * sa::sum(sa::log(sa::diagonal(factor)));
   return (sa::sum(white * white) / y.shape()[1] + log_det) / (2 * x.shape()[0]) + std::log(2 * M_PI) / 2;
 }
 
-// Mean [m, pixels] and standard deviation [m, 1] of new pictures.
+// Predicted mean [m, pixels] and standard deviation [m, 1] of new pictures.
 std::pair<Array, Array> predict(const Parameters& p, const Array& x, const Array& y, const Array& seen) {
   const Array factor = factor_of(p, x), common = solved(factor, kernel(p, x, seen));
   const Array variance = sa::exp(2 * p.signal) + sa::exp(2 * p.noise) - sa::sum(common * common, 0);
@@ -68,7 +68,7 @@ bool run(bool quick) {
 
   const auto number = [](double v) { return sa::array(v, sa::float64); };
   Parameters p = sa::device_put(Parameters{number(0), number(-1), number(-1)}, everywhere);
-  // The gradient against differences of the value.
+  // The gradient is checked against a central difference.
   const auto value = sa::jit(misfit);
   const auto slope = sa::jit(sa::value_and_grad(misfit));
   const Parameters exact = slope(p, x, y).second;
@@ -105,7 +105,7 @@ bool run(bool quick) {
   const auto [mean, deviation] = sa::jit(predict)(p, x, y, seen);
   const Array told = mean + sa::device_put(centre, everywhere),
               error = told - sa::device_put(truth, everywhere);
-  // The same without a factor: K^-1 by elimination.
+  // The same mean without Cholesky: K^-1 y by `solve`.
   const Array k = kernel(p, x, x) + sa::exp(2 * p.noise) * sa::eye(n, n, 0, sa::float64);
   const Array direct = sa::matmul(kernel(p, seen, x), sa::linalg::solve(k, y));
   ok = ok && sa::max(sa::abs(mean - direct)).item<double>() < 1e-8;

@@ -1,4 +1,4 @@
-// A GRU reads pictures of digits row by row, and says what it saw: scan over the rows, the batch is cut over 8 devices.
+// A GRU reads pictures of digits row by row and classifies them: a scan over the rows, batches are sharded over 8 devices.
 #include <shardarray/shardarray.h>
 
 #include <cmath>
@@ -10,9 +10,9 @@ using sa::Array;
 
 constexpr int inputs = 8, hidden = 32, classes = 10, rows = 8;
 
-// A gated recurrent unit. What gates see stands in one matrix each: of the input, and of what is remembered.
+// A gated recurrent unit. The weights of all gates form one matrix for the input, and one for the hidden state.
 struct Gru {
-  sa::nn::Linear input, memory;  // -> [3 hidden]: reset, update, new
+  sa::nn::Linear input, memory;  // -> [3 * hidden]: reset, update, candidate
 
   static Gru init(const Array& key) {
     const auto [a, b] = sa::random::split<2>(key);
@@ -48,7 +48,7 @@ Array compute_loss(const Model& model, const Array& x, const Array& y) {
   return sa::mean(sa::losses::softmax_cross_entropy_with_integer_labels(sa::vmap(model)(x), y));
 }
 
-// All batches of an epoch, [n, batch, ..], in one program: the model is what a scan carries. Returns the losses too.
+// All batches of an epoch, [n, batch, ..], in one program: a scan that carries model and state. Returns the losses too.
 std::tuple<Model, State, Array> train_epoch(const Model& model, const State& state, const Array& xs,
                                             const Array& ys) {
   const auto step = [](const std::pair<Model, State>& now, const std::pair<Array, Array>& batch) {
@@ -60,7 +60,7 @@ std::tuple<Model, State, Array> train_epoch(const Model& model, const State& sta
   return {last.first, last.second, losses};
 }
 
-// The logits of one picture by plain loops in float64.
+// Reference: the logits of one picture by plain loops in float64.
 std::vector<double> plain_logits(const Model& m, const std::vector<float>& picture) {
   const auto linear = [](const sa::nn::Linear& l, const std::vector<double>& x) {
     const std::vector<float> w = l.weight.to_vector<float>(), b = l.bias.to_vector<float>();
@@ -86,7 +86,7 @@ bool run(bool quick) {
   const Array table = sa::data::load_csv(SHARDARRAY_EXAMPLE_DATA "/digits.csv.gz");
   const Array pictures = table[{sa::all, sa::slice(0, rows * inputs)}].reshape(-1, rows, inputs) / 16;
   const Array labels = table[{sa::all, rows * inputs}].astype(sa::int32);
-  constexpr int batch = 64, batches = 22, train = batch * batches;  // the other 389 are for the test alone
+  constexpr int batch = 64, batches = 22, train = batch * batches;  // the other 389 are held out for testing
 
   const sa::Mesh mesh = sa::make_mesh({{"data", 8}});
   const sa::NamedSharding by_example(mesh, sa::P(sa::none, "data")), everywhere(mesh, sa::P());

@@ -1,4 +1,4 @@
-// Heat spreads over a plate that is cut over 4 x 2 devices: once with borders exchanged by hand, once as if there were one device.
+// The heat equation on a plate sharded over 4 x 2 devices: once with halos exchanged by hand, once as if there were one device.
 #include <shardarray/shardarray.h>
 
 #include <cmath>
@@ -9,10 +9,10 @@
 namespace sa = shardarray;
 using sa::Array;
 
-constexpr double rate = 0.2;  // dt / h^2: below 1 / 4 the explicit scheme is stable
+constexpr double rate = 0.2;  // dt / h^2: the explicit scheme is stable up to 1 / 4
 
-// By the library: shift a global array by one point in each direction; zeros come in from the border. It finds out that only the
-// first or the last row or column of a neighbour is needed.
+// By the library: shifts a global array by one point in each direction; zeros enter at the border. The compiler finds out that only
+// a neighbour's first or last row or column is needed.
 Array step_global(const Array& plate) {
   const sa::slice but_first(1, sa::none), but_last(0, -1);
   const Array around = sa::pad(plate[but_last], {{1, 0}, {0, 0}}) +
@@ -22,7 +22,7 @@ Array step_global(const Array& plate) {
   return plate + rate * (around - 4 * plate);
 }
 
-// By hand: every device sees its piece alone and asks its neighbours for their edges. Where there is no neighbour ppermute gives
+// By hand: every device sees only its tile and receives its neighbours' edges, the halo. Where there is no neighbour, ppermute gives
 // zeros: the border of the plate.
 Array step_local(const Array& piece) {
   const auto from = [](const Array& edge, const char* axis, int offset) {
@@ -35,14 +35,14 @@ Array step_local(const Array& piece) {
   const sa::slice first(0, 1), last(-1, sa::none), before(0, -2), inner(1, -1), behind(2, sa::none);
   const Array left = from(piece[{sa::all, last}], "x", -1), right = from(piece[{sa::all, first}], "x", 1),
               tall = sa::concatenate({from(piece[last], "y", -1), piece, from(piece[first], "y", 1)});
-  const Array wide =  // the piece with a margin of one point; its corners are not used
+  const Array wide =  // the tile with a halo of one point; its corners are not used
       sa::concatenate({sa::pad(left, {{1, 1}, {0, 0}}), tall, sa::pad(right, {{1, 1}, {0, 0}})}, 1);
   const Array around =
       wide[{before, inner}] + wide[{behind, inner}] + wide[{inner, before}] + wide[{inner, behind}];
   return piece + rate * (around - 4 * piece);
 }
 
-// Bytes that the busiest device receives in a step.
+// The bytes that the busiest device receives in a step.
 template <class F> std::int64_t received(const char* way, const F& step, const Array& plate) {
   const sa::Explanation plan = sa::explain(step, plate);
   for (const sa::TransferInfo& t : plan.transfers())
@@ -54,7 +54,7 @@ bool run(std::int64_t n, std::int64_t steps) {
   const sa::Mesh mesh = sa::make_mesh({{"y", 4}, {"x", 2}});
   const sa::NamedSharding tiles(mesh, sa::P("y", "x"));
 
-  // A wave of one hill: it keeps its shape, and every step makes it lower by the same factor.
+  // Half a sine wave per direction: an eigenvector of the step, which scales it by the same factor every time.
   const Array wave =
       sa::sin(std::numbers::pi / static_cast<double>(n + 1) * sa::arange(1, static_cast<int>(n) + 1));
   const Array plate = sa::device_put(sa::outer(wave, wave), tiles);
@@ -63,7 +63,7 @@ bool run(std::int64_t n, std::int64_t steps) {
   const auto global = sa::jit(step_global, {.out_shardings = tiles});
   const auto by_hand =
       sa::jit(sa::shard_map(step_local, {.mesh = mesh, .in_specs = tiles.spec(), .out_specs = tiles.spec()}));
-  const std::int64_t edges = 2 * n / 2 + 2 * n / 4;  // two rows and two columns of a piece
+  const std::int64_t edges = 2 * n / 2 + 2 * n / 4;  // two rows and two columns of a tile
   const std::int64_t global_bytes = received("library", global, plate),
                      hand_bytes = received("by hand", by_hand, plate);
   std::cout << "a piece has " << n * n / 8 * 4 << " B, its neighbours' edges " << 4 * edges << " B\n";

@@ -1,4 +1,4 @@
-// k-means on pictures of digits: the points are cut over 8 devices, the centres are on all of them.
+// k-means on pictures of digits: the points are sharded over 8 devices, the centres are replicated.
 #include <shardarray/shardarray.h>
 
 #include <cstdio>
@@ -10,17 +10,17 @@ using sa::Array;
 
 constexpr int clusters = 10, pixels = 64;
 
-// points: [n, pixels], centres: [clusters, pixels]. The centre that is next to each point, int32[n], and the sum of the squares of
-// these distances (the inertia).
+// points: [n, pixels], centres: [clusters, pixels]. Returns the nearest centre of each point, int32[n], and the sum of the squared
+// distances to them (the inertia).
 std::pair<Array, Array> assign(const Array& points, const Array& centres) {
-  // |p - c|^2 = |p|^2 - 2 p c + |c|^2: the products of all pairs are one matrix product.
+  // |p - c|^2 = |p|^2 - 2 p c + |c|^2: the products p c of all pairs are one matmul.
   const Array squares = sa::sum(sa::square(points), 1)[{sa::all, sa::newaxis}] +
                         sa::sum(sa::square(centres), 1) - 2 * sa::matmul(points, centres.T());
   return {sa::argmin(squares, 1), sa::sum(sa::min(squares, 1))};
 }
 
-// One step of Lloyd: every centre goes to the mean of its points. Every device sums up the points that it has; only the sums of the
-// clusters are combined.
+// One step of Lloyd's algorithm: every centre moves to the mean of its points. Each device sums its own points per cluster; only
+// these partial sums are combined.
 std::pair<Array, Array> step(const Array& points, const Array& centres) {
   const auto [nearest, inertia] = assign(points, centres);
   const Array sums = sa::segment_sum(points, nearest, clusters);
@@ -28,7 +28,7 @@ std::pair<Array, Array> step(const Array& points, const Array& centres) {
   return {sa::where(counts > 0, sums / counts, centres), inertia};
 }
 
-// k-means++: a point becomes the next centre the more likely, the further it is from those that there are.
+// k-means++: the next centre is a point drawn with a probability proportional to its squared distance from the nearest centre so far.
 Array first_centres(const Array& points, const Array& key) {
   const auto draw = [&](const Array& i, const Array& distances) -> Array {
     return points[sa::random::categorical(sa::random::fold_in(key, i), sa::log(distances))];
@@ -44,7 +44,7 @@ Array first_centres(const Array& points, const Array& key) {
       centres);
 }
 
-// The inertia by plain loops in float64.
+// Reference: the inertia by plain loops in float64.
 double plain_inertia(const std::vector<float>& points, const std::vector<float>& centres) {
   double sum = 0;
   for (std::size_t i = 0; i < points.size(); i += pixels) {
@@ -100,10 +100,10 @@ bool run(bool quick) {
       ok = ok && std::abs(now / plain_inertia(points.to_vector<float>(), old.to_vector<float>()) - 1) < 1e-5;
     ok = ok && now <= before * (1 + 1e-6);
     before = now;
-    if (sa::array_equal(old, centres)) break;  // no point changes its cluster any more
+    if (sa::array_equal(old, centres)) break;  // converged: no point changes its cluster
   }
 
-  // A cluster stands for the digit that most of its points are.
+  // A cluster predicts the digit of most of its points.
   const Array nearest = assign(points, centres).first;
   const Array digits = sa::bincount(nearest * 10 + labels, clusters * 10).reshape(clusters, 10);
   const double right = (sa::sum(sa::max(digits, 1)) / table.shape()[0]).item<double>();

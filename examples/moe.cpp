@@ -10,7 +10,7 @@ using sa::Array;
 
 constexpr int experts = 8, features = 64, hidden = 32, classes = 10;
 
-// Experts are one array each kind of weight, with the expert in front: that dimension is cut over the devices.
+// The weights of all experts are stacked along a leading dimension, which is sharded over the devices.
 struct Model {
   Array router;    // [features, experts]
   Array up, down;  // [experts, features, hidden], [experts, hidden, classes]
@@ -23,35 +23,35 @@ struct Model {
   }
 };
 
-// What experts make of their examples, [e, n, features] -> [e, n, classes].
+// Applies each expert to its own examples, [e, n, features] -> [e, n, classes].
 Array experts_of(const Array& x, const Array& up, const Array& down) {
   return sa::matmul(sa::gelu(sa::matmul(x, up)), down);
 }
 
-// Where examples go: [n, features] -> [n, experts, capacity], 1 at the expert and the place there. An expert has `capacity` places;
-// who comes later is dropped. `weights` is the same with the router's probability, by which the router learns. `balance` is 1
-// where all experts are chosen alike, and larger otherwise (Fedus and others, 2021).
+// Routes examples: [n, features] -> `places` [n, experts, capacity], 1 at an example's expert and its slot there. What exceeds the
+// capacity of an expert is dropped. `weights` is `places` times the router's probability, which is how the router learns. `balance`
+// is 1 if all experts are chosen equally often, and usually larger otherwise (Fedus et al., 2021).
 struct Route {
   Array places, weights, chosen, balance;
 };
 Route route(const Array& x, const Array& router, std::int64_t capacity) {
   const Array p = sa::softmax(sa::matmul(x, router)), chosen = sa::argmax(p, 1);
   const Array one = sa::one_hot(chosen, experts);
-  const Array place = sa::sum((sa::cumsum(one, 0) - 1) * one, 1);  // how many were there before
+  const Array place = sa::sum((sa::cumsum(one, 0) - 1) * one, 1);  // earlier examples of this expert
   const Array places = sa::einsum("ne,nc->nec", one, sa::one_hot(place.astype(sa::int32), capacity));
   return {places, places * sa::max(p, 1).reshape(-1, 1, 1), chosen,
           experts * sa::sum(sa::mean(one, 0) * sa::mean(p, 0))};
 }
 
-// The layer as if there were one device; what has to move between devices is the library's business.
+// The layer as if there were one device; the compiler inserts the transfers.
 std::pair<Array, Array> layer(const Model& m, const Array& x, std::int64_t capacity) {
   const Route r = route(x, m.router, capacity);
   const Array sent = sa::einsum("nec,nf->ecf", r.places, x);
   return {sa::einsum("nec,eck->nk", r.weights, experts_of(sent, m.up, m.down)), r.balance};
 }
 
-// The same by hand, in a shard_map: a device routes its own examples, sends each to the device of its expert, and gets it back.
-// Every device has its own places at each expert.
+// The same by hand, in a shard_map: a device routes its own examples, sends each to its expert's device, and gets the result back.
+// Every device has its own slots at each expert.
 auto layer_by_hand(const sa::Mesh& mesh, std::int64_t capacity) {
   const auto local = [=](const Model& m, const Array& x) {
     const Route r = route(x, m.router, capacity);
@@ -66,10 +66,10 @@ auto layer_by_hand(const sa::Mesh& mesh, std::int64_t capacity) {
                        {.mesh = mesh, .in_specs = {{sa::P(), cut, cut}, cut}, .out_specs = {cut, sa::P()}});
 }
 
-// Examples of each expert.
+// The number of examples of each expert.
 Array load_of(const Model& m, const Array& x) { return sa::bincount(route(x, m.router, 1).chosen, experts); }
 
-// What a layer has to give: every expert computes all examples, and the one that is chosen counts.
+// Reference: every expert computes all examples, and the result of the chosen expert is taken.
 Array without_routing(const Model& m, const Array& x) {
   const Array p = sa::softmax(sa::matmul(x, m.router)), one = sa::one_hot(sa::argmax(p, 1), experts);
   const Array all = experts_of(x[sa::newaxis], m.up, m.down);
@@ -93,7 +93,7 @@ bool run(bool quick) {
   sa::visualize_array_sharding(model.up);
   std::cout << "examples of each: " << load_of(model, x) << "\n";
 
-  // With places for all, routing changes nothing.
+  // With slots for all examples, none is dropped.
   const auto global = sa::jit([](const Model& m, const Array& v) { return layer(m, v, v.shape()[0]).first; });
   const auto by_hand = sa::jit(
       [=](const Model& m, const Array& v) { return layer_by_hand(mesh, v.shape()[0] / 8)(m, v).first; });
@@ -112,7 +112,7 @@ bool run(bool quick) {
   auto state = optim.init(model);
   const auto loss_of = [=](const Model& m, const Array& v, const Array& label) {
     const auto [logits, balance] =
-        layer_by_hand(mesh, 2 * (batch / 8) / experts)(m, v);  // twice what an even load needs
+        layer_by_hand(mesh, 2 * (batch / 8) / experts)(m, v);  // twice the capacity of an even load
     return sa::mean(sa::losses::softmax_cross_entropy_with_integer_labels(logits, label)) + 0.3 * balance;
   };
   const auto step =

@@ -1,4 +1,4 @@
-// JAX's pmap cookbook, cell for cell, on 8 virtual devices.
+// JAX's pmap cookbook, cell by cell, on 8 virtual devices.
 #include <shardarray/shardarray.h>
 
 #include <CLI/CLI.hpp>
@@ -7,7 +7,7 @@
 namespace sa = shardarray;
 using sa::Array;
 
-// Rule 30 with halo exchange: every device holds a slice of the board and asks its neighbours for the cells next to it.
+// Rule 30 with halo exchange: every device holds a slice of the board and receives its neighbours' adjacent cells.
 Array send_right(const Array& x, const std::string& axis_name) {
   sa::Permutation perm;
   const auto n = static_cast<int>(sa::axis_size(axis_name));
@@ -46,7 +46,7 @@ int main(int argc, char** argv) {
   if (quick) rows = 50, columns = 60;
   sa::set_cpu_device_count(8);
 
-  // A pure map, and what vmap and pmap make of the same function
+  // A pure map, and the graphs of a function, its vmap and its pmap
   const Array y = sa::pmap([](const Array& x) { return sa::square(x); })(sa::arange(8));
   std::cout << y << "\n" << y.type_string() << "\n" << y / 2 << "\n" << y[2] << "\n";
   sa::visualize_array_sharding(y);
@@ -55,7 +55,7 @@ int main(int argc, char** argv) {
   std::cout << sa::print_graph(f, a[0], b[0]) << sa::print_graph(sa::vmap(f), a, b)
             << sa::print_graph(sa::pmap(f), a, b);
 
-  // Large random matrices made in parallel, multiplied where they are; only one number a device is read.
+  // Large random matrices, created and multiplied on their devices in parallel; only one number per device is read.
   const Array keys = sa::random::split(sa::random::PRNGKey(0), 8);
   const auto random = sa::pmap([=](const Array& key) { return sa::random::normal(key, {rows, columns}); });
   const auto product = sa::pmap([](const Array& x) { return sa::dot(x, x.T()); });
@@ -85,7 +85,7 @@ int main(int argc, char** argv) {
   print_board(board);
   for (int i = 0; i < 16; i++) print_board(board = parallel_step(board));
 
-  // Derivatives: of a pmap, and inside one, where another one is nested
+  // Derivatives: of a pmap, and inside a pmap that contains another one
   const Array xs = sa::arange(8.0).reshape({4, 2});
   std::cout << sa::grad([](const Array& x) {
     return sa::sum(sa::pmap([](const Array& v) { return sa::sin(v) * sa::sum(v); })(x));

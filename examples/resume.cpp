@@ -1,5 +1,5 @@
-// Training that can be killed at any moment: model, optimizer, random key and the place in the data are one tree, of which there is a
-// checkpoint now and then. What goes on from the latest has the bits of what was never interrupted.
+// Training that can be killed at any moment: model, optimizer state, random key and data position are one tree, which is saved
+// periodically. Resuming from the latest checkpoint gives the same bits as an uninterrupted run.
 #include <shardarray/shardarray.h>
 
 #include <csignal>
@@ -15,12 +15,12 @@ using sa::Array;
 using Model = sa::nn::MLP<>;
 const auto optim = sa::optim::adam(1e-3);
 
-// All that the next step depends on. Numbers are saved as well as arrays.
+// Everything the next step depends on. Numbers are saved like arrays.
 struct Training {
   Model model;
   sa::optim::AdamState<Model> state;
   Array key;
-  int epoch = 0, batch = 0;  // the next one of the loader
+  int epoch = 0, batch = 0;  // the loader's next batch
   int step = 0;
 };
 
@@ -29,7 +29,7 @@ Training fresh(const sa::Sharding& place) {
   return {model, optim.init(model), sa::random::key(1)};
 }
 
-// Noise on the pictures makes the steps depend on the key.
+// The noise makes every step depend on the key.
 Array compute_loss(const Model& model, const Array& x, const Array& y, const Array& key) {
   const Array noisy = x + sa::random::normal(key, x.shape()) / 10;
   return sa::mean(sa::losses::softmax_cross_entropy_with_integer_labels(sa::vmap(model)(noisy), y));
@@ -42,7 +42,7 @@ std::pair<Training, Array> train_step(const Training& t, const Array& x, const A
   return {{sa::apply_updates(t.model, updates), next, key, t.epoch, t.batch, t.step}, loss};
 }
 
-// Goes on with what the folder has, or begins; saves every `save_every` steps and at the end. Kills itself behind `kill_after` steps.
+// Resumes from the latest checkpoint, if any; saves every `save_every` steps and at the end. Kills itself after `kill_after` steps.
 void train(const std::string& folder, int epochs, int save_every, int kill_after) {
   const Array table = sa::data::load_csv(SHARDARRAY_EXAMPLE_DATA "/digits.csv.gz");
   const sa::Mesh mesh = sa::make_mesh({{"data", 8}});
@@ -60,9 +60,9 @@ void train(const std::string& folder, int epochs, int save_every, int kill_after
 
   Training now = fresh(everywhere);
   if (sa::checkpoints::latest(folder))
-    now = sa::checkpoints::restore(folder, now);  // with the shardings that `now` has
+    now = sa::checkpoints::restore(folder, now);  // with the shardings of `now`
   std::printf("  from epoch %d, batch %d\n", now.epoch, now.batch);
-  std::fflush(stdout);  // what is killed writes no more
+  std::fflush(stdout);  // a killed process flushes nothing
   Array loss;
   int steps = 0;
   while (now.epoch < epochs) {
@@ -72,7 +72,7 @@ void train(const std::string& folder, int epochs, int save_every, int kill_after
       std::tie(now.model, now.state, now.key, loss) =
           step(std::move(now.model), std::move(now.state), std::move(now.key), x, y);
       now.batch++, now.step++;
-      if (++steps % save_every == 0)  // the one before it stands until this one is complete
+      if (++steps % save_every == 0)  // the previous one stays until this one is complete
         sa::checkpoints::save(folder, now.step, now, {.keep = 2});
       if (steps == kill_after) std::raise(SIGKILL);
     }
@@ -83,7 +83,7 @@ void train(const std::string& folder, int epochs, int save_every, int kill_after
   if (loss.has_value()) std::printf("  done, the loss is %.4f\n", loss.item<double>());
 }
 
-// Runs this program again; whether it ended well.
+// Runs this program again; returns whether it succeeded.
 bool run_again(const char* program, const std::string& folder, int epochs, int kill_after) {
   const std::string command = "'" + std::string(program) + "' --train '" + folder + "' " +
                               std::to_string(epochs) + " " + std::to_string(kill_after);

@@ -1,4 +1,4 @@
-// bobbin's "How to use tpmap" page, cell for cell: functions of whole values run on 8 devices, and what belongs to that.
+// bobbin's "How to use tpmap" page, cell by cell: functions of whole values mapped over 8 devices, and what goes with that.
 #include <shardarray/shardarray.h>
 
 #include <cstdio>
@@ -30,9 +30,9 @@ void print_result(std::size_t device_id, const Result& result) {
 int main() {
   sa::set_cpu_device_count(8);
   const sa::random::partitionable legacy(
-      false);  // the numbers of the page are those of JAX's older generator
+      false);  // the page's numbers are those of JAX's older, non-partitionable generator
 
-  // tpmap: the matrix goes to all devices, each gets two rows of the data and a key of its own
+  // tpmap: the matrix is broadcast, each device gets two rows of the data and its own key
   const auto f = sa::tpmap(
       data_parallel_noisy_matmul,
       {.axis_name = "i", .args = {sa::broadcast, sa::shard, sa::rng}, .wrap_return = sa::join_batches});
@@ -42,7 +42,7 @@ int main() {
   const sa::Array result = f(parameter, data, sa::random::PRNGKey(0));
   sa::debug::print("Result shape = {}", result.shape());
 
-  // unshard: from results with a device axis to one result for each device
+  // unshard: from results with a device axis to one result per device
   const auto roll = sa::tpmap(roll_dice, {.axis_name = "d", .args = {sa::fixed, sa::rng}});
   const Result results = roll(10, sa::random::PRNGKey(0));
   std::cout << "roll_count=" << results.roll_count << ", six_count=" << results.six_count << std::endl;
@@ -50,7 +50,7 @@ int main() {
   for (std::size_t device_id = 0; device_id < by_device.size(); device_id++)
     print_result(device_id, by_device[device_id]);
 
-  // gather_from_processes: one tree for each process, and this is the only one
+  // gather_from_processes: one tree per process; here there is one process
   std::cout << sa::gather_from_processes(results).size() << " process\n";
 
   // assert_replica_integrity: every device holds the same parameter

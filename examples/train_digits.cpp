@@ -1,4 +1,4 @@
-// Trains an MLP on 8 x 8 pictures of digits: the batch is cut over 8 devices, the model is on all of them.
+// Trains an MLP on 8 x 8 pictures of digits: batches are sharded over 8 devices, the model is replicated.
 #include <shardarray/shardarray.h>
 
 #include <CLI/CLI.hpp>
@@ -15,7 +15,7 @@ sa::Array compute_loss(const Model& model, const sa::Array& x, const sa::Array& 
   return sa::mean(sa::losses::softmax_cross_entropy_with_integer_labels(sa::vmap(model)(x), y));
 }
 
-// The next model and state, and the loss.
+// Returns the next model and state, and the loss.
 std::tuple<Model, State, sa::Array> train_step(const Model& model, const State& state, const sa::Array& x,
                                                const sa::Array& y) {
   const auto [loss, grads] = sa::value_and_grad(compute_loss)(model, x, y);
@@ -27,16 +27,16 @@ sa::Array accuracy(const Model& model, const sa::Array& x, const sa::Array& y) {
   return sa::mean(sa::argmax(sa::vmap(model)(x), 1) == y);
 }
 
-// Pixels in [0, 1] and labels of the rows of the table.
+// Pixels in [0, 1] and labels of the given rows.
 std::tuple<sa::Array, sa::Array> examples(const sa::Array& table, const std::vector<std::int32_t>& rows) {
   const sa::Array chosen = sa::take(table, sa::array(rows), 0);
   return {chosen[{sa::all, sa::slice(0, 64)}] / 16, chosen[{sa::all, 64}].astype(sa::int32)};
 }
 
-// Returns whether it has learned to read.
+// Returns whether the test accuracy is high enough.
 bool train(const std::string& path, bool quick) {
   const sa::Array table = sa::data::load_csv(path);
-  std::vector<std::int32_t> train_rows, test_rows;  // every fifth row is for the test alone
+  std::vector<std::int32_t> train_rows, test_rows;  // every fifth row is held out for testing
   for (int k = 0; k < table.shape()[0]; k++) (k % 5 == 0 ? test_rows : train_rows).push_back(k);
   const auto [test_x, test_y] = examples(table, test_rows);
 

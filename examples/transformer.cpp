@@ -1,4 +1,4 @@
-// A transformer that writes verse, on a mesh of 2 x 4 devices: batches are cut along "data", heads and hidden features along "model".
+// A transformer that writes verse, on a mesh of 2 x 4 devices: batches are sharded over "data", heads and hidden features over "model".
 #include <shardarray/shardarray.h>
 
 #include <cmath>
@@ -12,7 +12,7 @@ using sa::Array;
 
 constexpr int width = 64, heads = 4, head_width = 16, length = 64, depth = 2, letters = 128, batch = 16;
 
-// A struct of arrays is the model, the same struct of shardings says where they lie.
+// With arrays this struct is the model, with shardings it says where each array is placed.
 template <class T> struct BlockOf { T norm1, qkv, out, norm2, up, down; };
 template <class T> struct ModelOf {
   T embed, position, norm;
@@ -33,8 +33,8 @@ Model init_model(const Array& key) {
   return m;
 }
 
-// Tensor parallelism: the first weight of a pair is cut by its columns (or heads), the second by its rows, so that only the sum at
-// the end of the pair has to be combined over devices.
+// Tensor parallelism: the first weight of a pair is sharded by columns (or heads), the second by rows, so that only the output of the
+// pair is a partial sum that has to be combined over devices.
 ModelOf<sa::NamedSharding> places(const sa::Mesh& mesh) {
   const sa::NamedSharding whole(mesh, sa::P()), columns(mesh, sa::P(sa::none, "model")),
       rows(mesh, sa::P("model")), by_head(mesh, sa::P(sa::none, sa::none, "model"));
@@ -44,7 +44,7 @@ ModelOf<sa::NamedSharding> places(const sa::Mesh& mesh) {
 // Keys and values of the positions so far: [heads, length, head_width].
 using Cache = std::pair<Array, Array>;
 
-// x: [t, width], the features at the positions start, start + 1, ..; with a cache they see those before them too.
+// x: [t, width], the features at positions start, start + 1, ..; with a cache they also attend to earlier positions.
 Array attention(const BlockOf<Array>& b, const Array& x, const Array& start, Cache* cache) {
   const Array qkv = sa::einsum("td,dchk->chtk", x, b.qkv);
   Array k = qkv[1], v = qkv[2];
@@ -58,7 +58,7 @@ Array attention(const BlockOf<Array>& b, const Array& x, const Array& start, Cac
   return sa::einsum("hts,hsk,hkd->td", weights, v, b.out);
 }
 
-// tokens: int32[t], at the positions start, start + 1, .. Returns the logits of the next ones, [t, letters].
+// tokens: int32[t], at positions start, start + 1, .. Returns the logits of the tokens that follow each, [t, letters].
 Array logits_of(const Model& m, const Array& tokens, const Array& start, std::vector<Cache>* caches) {
   const auto norm = [](const Array& x, const Array& scale) -> Array { return sa::standardize(x) * scale; };
   Array x = m.embed[tokens] + sa::dynamic_slice_in_dim(m.position, start, tokens.shape()[0]);
@@ -78,7 +78,7 @@ Array loss_of(const Model& m, const Array& windows) {
   })(windows));
 }
 
-// Writes after `prompt` until the context is full: a token a step, all steps are one program. Returns tokens and logits.
+// Continues `prompt` until the context is full: a token per step, all steps in one program. Returns tokens and logits.
 std::pair<Array, Array> write_on(const Model& m, const Array& prompt, const Array& key, double temperature) {
   const auto step = [&](std::pair<std::vector<Cache>, Array> state, const Array& t) {
     const Array token = state.second, logits = logits_of(m, token, t, &state.first)[0];
@@ -97,11 +97,11 @@ void print_transfers(const sa::Explanation& plan) {
   for (const auto& [what, n] : bytes) std::cout << what << ": " << n << " B per device a step\n";
 }
 
-// Trains a model that lies at `place`, and batches at `batch_place`. Returns the model, and the loss of every step.
+// Trains with the model at `place` and batches at `batch_place`. Returns the model, and the loss of every step.
 template <class Place, class BatchPlace>
 std::pair<Model, std::vector<double>> train(const Array& text, int steps, const Place& place,
                                             const BatchPlace& batch_place) {
-  // Weight decay for matrices alone, gradients of a norm of 1 at most, a rate that rises and falls.
+  // Weight decay for matrices only, gradients clipped to norm 1, a rate with warm-up and cosine decay.
   const auto rate = sa::optim::warmup_cosine_decay_schedule(0, 4e-3, 20, 1000);
   const auto is_matrix = [](const Array& x) { return x.ndim() > 1; };
   const auto optim = sa::optim::chain(sa::optim::clip_by_global_norm(1),

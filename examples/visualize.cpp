@@ -1,4 +1,4 @@
-// A tour of pictures: how arrays of any number of dimensions lie on devices, and what differs between two shardings.
+// A tour of pictures: how arrays of any rank are placed on devices, and what resharding costs.
 #include <shardarray/shardarray.h>
 
 #include <CLI/CLI.hpp>
@@ -11,7 +11,7 @@ void show(const char* title, const sa::Shape& shape, const sa::Sharding& shardin
   sa::visualize_sharding(shape, sharding);
 }
 
-// A sharding may be of devices that this machine does not have.
+// A sharding may refer to devices that this machine does not have.
 sa::Sharding on_64(const sa::P& spec) {
   sa::DeviceGrid grid{{4, 16}, {}};
   for (int id = 0; id < 64; id++) grid.devices.push_back(sa::Device{id});
@@ -39,7 +39,7 @@ int main(int argc, char** argv) {
   show("a vector in 64 pieces", {4096}, on_64(sa::P(sa::axes("data", "model"))));
   std::cout << "\na table has them all\n" << sa::sharding_table({4, 6, 5}, named(sa::P("x", sa::none, "y")));
 
-  // Results lie where their inputs say.
+  // Inputs determine where results are placed.
   const sa::Array a = sa::device_put(sa::ones({8, 4}), named(sa::P("x", sa::none)));
   const sa::Array b = sa::device_put(sa::ones({4, 8}), named(sa::P(sa::none, "y")));
   const sa::Array c = sa::matmul(a, b);
