@@ -14,7 +14,7 @@ namespace {
 
 struct Said {
   std::mutex mutex;
-  std::set<DonationNotice> notices;  // also those of temporaries, of which nothing is to be said
+  std::set<DonationNotice> notices;  // also those of temporaries, which are never printed
 };
 Said& said() {
   static auto* s = new Said;
@@ -22,7 +22,7 @@ Said& said() {
 }
 constexpr std::size_t most_notices = 256, most_watched = 16;
 
-// Marks it; true: it was not marked.
+// Marks it; true if it was not marked before.
 bool mark(const DonationNotice& n) {
   const std::lock_guard lock(said().mutex);
   return said().notices.size() < most_notices && said().notices.insert(n).second;
@@ -31,7 +31,7 @@ bool mark(const DonationNotice& n) {
 struct Watched {
   DonationNotice notice;
   std::string text;
-  const Node* node;      // what the handle holds now: nobody else does
+  const Node* node;      // held by this handle alone
   const Array* address;  // of the handle
 };
 struct WatchedOfThread {
@@ -64,7 +64,7 @@ void say_of_names(Where now) {
   });
 }
 
-// An assignment exchanges handles: what the name held ends elsewhere.
+// Assignment swaps handles, so the node of a named handle dies at another address.
 void given_away_ends(const Node* n, const Array* handle) {
   auto* const watched = PerThread<WatchedOfThread>::find();
   if (!watched) return;

@@ -1,5 +1,5 @@
-// What is said about arguments that were given away in vain, where somebody can mend it: of an option at once; of a moved handle
-// when it turns out to be one with a name. A temporary ends with its line, and nothing is said of it.
+// Warnings about donated arguments whose memory was not reused, where somebody can fix that: for donation by option at once; for a moved
+// handle when it turns out to have a name. A temporary ends with its line and causes no warning.
 #pragma once
 #include <string>
 #include <tuple>
@@ -8,11 +8,11 @@
 
 namespace shardarray {
 
-/// Argument `index` of the call of `function` at a line. It owns the file's name: the library that has it may be closed.
+/// Argument `index` of the call of `function` at a line. Owns the file's name: the library that contains it may be unloaded.
 struct DonationNotice {
   DonationNotice(const char* of, std::size_t argument, Where where)
       : function(of), index(argument), file(where.file), line(where.line) {}
-  const char* function;  ///< outlives the process
+  const char* function;  ///< never freed
   std::size_t index;
   std::string file;
   int line;
@@ -24,14 +24,14 @@ struct DonationNotice {
   }
 };
 
-/// Is there something to say that was not said yet? Each call site has one word for each argument.
+/// Whether this was not printed yet: each call site warns once per argument.
 bool is_news(const DonationNotice& n);
-/// Says it; `text` has its line.
+/// Prints it, if it is news; `text` contains the line.
 void say(const DonationNotice& n, const std::string& text);
-/// Says it if `handle`, which holds the only count of a node that was given away, has a name: if another value is assigned to it, or
-/// if it still stands when say_of_names() is called at another line. For this thread.
+/// Prints it if `handle`, the only owner of a donated node, has a name: if another value is assigned to it, or if it still exists when
+/// say_of_names() is called at another line. Per thread.
 void say_if_named(const DonationNotice& n, const std::string& text, const Array& handle);
-/// Of the handles that still stand, at the line `now`.
+/// Prints the notices of handles that outlived their line; `now`: the current line.
 void say_of_names(Where now);
 
 }  // namespace shardarray

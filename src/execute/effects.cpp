@@ -14,13 +14,13 @@ namespace shardarray {
 
 namespace {
 
-// One operand on the host, with the leading dimensions that the maps gave it: level by level, outermost first.
+// One operand on the host. Its leading dimensions are those of the maps that map it, outermost first.
 struct HostOperand {
   Type type;
   std::vector<std::byte> bytes;
-  std::vector<int> levels;  // of the leading dimensions
+  std::vector<int> levels;  // the map of each leading dimension
 
-  // The part at these positions of the levels that are walked (-1: all of it).
+  // The part at these positions of the maps (-1: the whole dimension).
   Array part(const std::vector<std::int64_t>& position) const {
     Shape shape;
     std::vector<std::int64_t> stride(type.shape.size(), 1), keep;
@@ -51,7 +51,7 @@ struct HostOperand {
   }
 };
 
-// The device at these positions of the levels' axes; none outside of device maps.
+// The device at these positions of the maps; none outside of pmap and shard_map.
 std::optional<Device> device_at(const HostCall& call, const std::vector<std::int64_t>& position) {
   std::vector<std::pair<const Axis*, std::int64_t>> axes;  // outermost first
   for (std::size_t k = call.levels.size(); k-- > 0;)
@@ -80,8 +80,7 @@ bool has_part_in(const Value& v, int process) {
   return std::ranges::any_of(v.layout->order()->devices(),
                              [&](const Device& d) { return d.process_index == process; });
 }
-// The call is that of those processes that have something of every operand that lies somewhere for good. Where there is none, the
-// operands cannot be read.
+// A call belongs to the processes that have a part of every committed operand. If there is no such process, the operands cannot be read.
 bool is_of_others(std::span<const ValueRef> values) {
   const auto has_all = [&](int process) {
     return std::ranges::all_of(values,
@@ -93,7 +92,7 @@ bool is_of_others(std::span<const ValueRef> values) {
   return false;
 }
 
-// What several processes hold in parts is made whole by all of them, as none can know what the others have.
+// Replicates a value that is spread over several processes. All of them take part, as none knows what the others have.
 ValueRef whole_in_each(const ValueRef& v, const Type& t) {
   const std::vector<Device>& devices = v->layout->order()->devices();
   if (!in_several_processes(devices) || !has_part_in(*v, process_index()) ||
@@ -131,7 +130,7 @@ void run_host_call(const HostCall& call, std::span<const Type> types, std::span<
       const detail::UserSite user;
       call.function(v);
     }
-    std::size_t level = 0;  // the innermost map is the fastest
+    std::size_t level = 0;  // the innermost map varies fastest
     while (level < depth && (position[level] < 0 || ++position[level] == call.levels[level].axis->size)) {
       if (position[level] > 0) position[level] = 0;
       level++;
@@ -151,7 +150,7 @@ void run_effects(std::span<const HostEffect> effects, std::span<const ValueRef> 
       k += e.types.size();
     }
   };
-  // Before any call: one that throws in one process would leave the others waiting for it.
+  // Before any call: a call that throws in one process would leave the others waiting.
   each([](const HostEffect& e, std::span<ValueRef> of) {
     for (std::size_t k = 0; k < of.size() && !e.call->inspect; k++) of[k] = whole_in_each(of[k], e.types[k]);
   });

@@ -1,4 +1,4 @@
-// Calls of host functions with values that were computed.
+// Calls host functions with computed values.
 #pragma once
 #include <memory>
 #include <span>
@@ -9,13 +9,13 @@
 
 namespace shardarray {
 
-/// What acts on the host with some values of these types.
+/// A host call, and the types of its operands.
 struct HostEffect {
   std::shared_ptr<const HostCall> call;
   std::vector<Type> types;
 };
-/// Calls them in their order, each once, or for each row of the maps it stood in. Their operands stand one behind the other.
-/// `inspects`: inspectors are called as well.
+/// Calls them in order, each once, or for each row of the maps around it. `operands`: those of all calls, concatenated. `inspects`:
+/// inspectors are called as well.
 void run_effects(std::span<const HostEffect> effects, std::span<const ValueRef> operands, bool inspects);
 
 }  // namespace shardarray

@@ -37,8 +37,8 @@ void check_readable(Node* n, const char* what) {
   refuse_escaped(n, what);
 }
 
-// The value of an evaluated array. Whoever takes a value over says so in the node first, and looks then whether somebody has
-// a copy; so it is copied first here.
+// The value of an evaluated array. A donation marks the node first and then looks for other owners of the value, so the value is copied
+// here before the mark is read: one of the two notices the other.
 [[gnu::always_inline]] inline ValueRef readable_value(const Array& a, const char* what) {
   ValueRef v = a.node()->out()[a.index()].value;
   fence_after_rmw();
@@ -46,30 +46,30 @@ void check_readable(Node* n, const char* what) {
   return v;
 }
 
-// One forcing, numbered as a FlatGraph: leaves get their numbers where they are first used.
+// What one evaluation computes, numbered as a FlatGraph: leaves get their numbers at their first use.
 struct Collection {
   struct Entry {
     Node* node;
     int leaf;  // which output of an evaluated node this is; -1: the node is to be computed
   };
   std::vector<Entry> entries;
-  std::vector<int> operands;  // of the nodes to compute, one after the other
+  std::vector<int> operands;  // of the nodes to compute, concatenated
   std::vector<LaunchLeaf> leaves;
-  std::vector<int> inputs;   // the leaves' values
-  Arrays outputs;            // of nodes that somebody outside holds; he may let go while the program runs
-  std::vector<int> results;  // their values
-  bool plain = true;         // no constraints, no graphs inside
+  std::vector<int> inputs;   // the leaves' numbers
+  Arrays outputs;            // of nodes that are held from outside, perhaps no longer when the program ends
+  std::vector<int> results;  // their numbers
+  bool plain = true;         // no constraints, no nested graphs
   Words key;
   std::vector<ValueRef> values;  // of the outputs
-  Arrays dead;                   // what nobody needs any more
+  Arrays dead;                   // no longer needed; freed without the lock
   struct Number {
     int leaf;
     DType dtype;
     std::uint64_t bits;
   };
-  std::vector<Number> numbers;  // leaves whose values a thread may keep; their nodes may go with the lock
+  std::vector<Number> numbers;  // leaves whose values the thread caches; their nodes may die after unlocking
 
-  /// Without a lock: who is let go of may call back into the library.
+  /// Call it without the lock: what is freed may call back into the library.
   void clear() {
     if (entries.capacity() > most_borrowed) {
       *this = {};
@@ -89,7 +89,7 @@ struct Collection {
   }
 };
 
-// Operands of calls that came over from other devices; absent entries did not.
+// Operands of calls that were moved from other devices; absent entries were not.
 using Brought = std::unordered_map<const Node*, std::vector<ValueRef>>;
 
 void check_computable(Node* n, const char* what) {
@@ -102,17 +102,17 @@ void check_computable(Node* n, const char* what) {
 
 bool is_open(const Node* n) { return !n->evaluated(); }
 
-// What is to be computed for some roots, operands first.
+// The nodes to compute for some roots, operands first.
 struct OpenNodes {
   std::vector<Node*> nodes;
-  PointerTable edges;  // to a node from these nodes
+  PointerTable edges;  // per node: its uses as an operand of these nodes
 
   explicit OpenNodes(std::span<const Array> roots, std::size_t expected = 0)
       : nodes(topological(roots, is_open, expected)), edges(nodes.size()) {
     for (const Node* n : nodes)
       for (const Array& a : n->in()) edges.insert(a.node()).first++;
   }
-  /// Somebody outside of these nodes holds it.
+  /// Whether something else than these nodes holds it.
   bool is_held(const Node* n) { return n->refs() > static_cast<std::uint32_t>(edges[n]); }
 };
 
@@ -138,7 +138,7 @@ void collect(OpenNodes& open, const Brought& brought, const char* what, Collecti
     return n = leaf_number(a, readable_value(a, what));
   };
   for (Node* n : nodes) {
-    if (is_literal(*n)) {  // a number is an argument: another one is no other program
+    if (is_literal(*n)) {  // literals are arguments: other numbers need no other program
       const auto value = open.is_held(n) ? scalar_value : shared_scalar_value;
       n->out()[0].value = value(n->type().dtype, n->attrs().bits, device);
       n->set_evaluated();
@@ -163,7 +163,7 @@ void collect(OpenNodes& open, const Brought& brought, const char* what, Collecti
   }
 }
 
-// put_structure() of what flat_graph() makes, without making it.
+// put_structure() of flat_graph(c), without building the graph.
 void put_structure_of(Collection& c) {
   Words& words = c.key;
   words.reserve(16 * c.entries.size() + 32);
@@ -199,13 +199,13 @@ FlatGraph flat_graph(const Collection& c) {
   return g;
 }
 
-// All outputs of n have their values. Its operands go to `dead`: what dies with them may call back into the library.
+// All outputs of n have values. Its operands go to `dead`: what is freed with them may call back into the library.
 void settle(Node* n, Arrays& dead) {
   n->set_evaluated();
   if (!n->gradient || !keep_for_gradient(n->gradient, n)) n->release_operands(dead);
 }
 
-// The value of a constraint or of a cotangent that comes back: its operands computed, and the first moved.
+// Computes a constraint, or a cotangent that returns to its primal's devices: evaluates the operands, moves the first.
 void move_value(const Move& m, const char* what) {
   Node* const n = m.of.node();
   for (const Array& a : m.operands) evaluate({&a, 1}, what);
@@ -219,7 +219,7 @@ void move_value(const Move& m, const char* what) {
   settle(n, dead);
 }
 
-// The operands of a pmap's call that lie on other devices than the map's, computed and brought over; the others are absent.
+// The operands of a pmap's call that are on other devices than the map's, computed and moved; the others are absent.
 std::vector<ValueRef> bring_operands(const Move& m, const char* what) {
   std::vector<ValueRef> values(m.operands.size());
   for (std::size_t k = 0; k < values.size(); k++) {
@@ -232,9 +232,9 @@ std::vector<ValueRef> bring_operands(const Move& m, const char* what) {
   return values;
 }
 
-// What is moved among `nodes` (operands first) and what calls get instead of their operands. Runs without the lock.
+// Makes the moves that `nodes` (operands first) need. `brought`: what calls get in place of their operands. Unlocks meanwhile.
 struct Moves {
-  std::vector<Move> all;  // keeps what `brought` names
+  std::vector<Move> all;  // keeps the nodes of `brought` alive
   Brought brought;
 };
 Moves settle_moves(std::span<Node* const> nodes, std::unique_lock<std::mutex>& lock, const char* what) {
@@ -252,7 +252,7 @@ Moves settle_moves(std::span<Node* const> nodes, std::unique_lock<std::mutex>& l
   return moves;
 }
 
-// The nodes have their values, unless another thread was faster.
+// Stores the values in the nodes, unless another thread was faster.
 void finish(Collection& c) {
   for (std::size_t k = 0; k < c.outputs.size(); k++) {
     Node* const n = c.outputs[k].node();
@@ -264,7 +264,7 @@ void finish(Collection& c) {
   }
 }
 
-// A number that is a result as it is becomes a value of its own: whoever gets it may donate it.
+// A literal that is returned unchanged gets a value of its own: its owner may donate it.
 void own_numbers(const LoadedProgram& p, Collection& c) {
   if (c.numbers.empty() || std::ranges::all_of(p.sources, [](int leaf) { return leaf < 0; })) return;
   for (const Collection::Number& n : c.numbers) {
@@ -274,7 +274,7 @@ void own_numbers(const LoadedProgram& p, Collection& c) {
   }
 }
 
-// Under `roots`. What others hold of it and lies elsewhere when it is computed alone is computed before.
+// The open nodes below `roots`. Held nodes that would be placed elsewhere if computed alone are computed before.
 OpenNodes of_one_place(std::span<const Array> roots, std::size_t expected, std::unique_lock<std::mutex>& lock,
                        const char* what) {
   while (true) {
@@ -293,7 +293,7 @@ OpenNodes of_one_place(std::span<const Array> roots, std::size_t expected, std::
   }
 }
 
-// The backend whose devices other processes have a part of, if they have one in what is to be computed.
+// The backend of what is to be computed over several processes; null: there is no such thing.
 Backend* shared_backend(const OpenNodes& open) {
   if (!has_other_processes()) return nullptr;
   const auto shared = [](const std::vector<Device>& devices) {
@@ -309,10 +309,10 @@ Backend* shared_backend(const OpenNodes& open) {
   return nullptr;
 }
 
-// Those without a value as one program, after what moves and what lies elsewhere. The lock is held while the graph is read,
-// not while anything runs.
+// Computes the nodes without values as one program, after what has to move or is placed elsewhere. The lock is held while the graph is
+// read, not while anything runs.
 void evaluate_open(std::span<const Array> roots, const char* what) {
-  constexpr std::uint32_t many = 1024;  // what is used twice counts twice
+  constexpr std::uint32_t many = 1024;  // bounds the estimate, which counts shared nodes repeatedly
   std::size_t expected = 0;
   for (const Array& a : roots)
     if (a.has_value()) expected = std::max<std::size_t>(expected, std::min(a.node()->pending().nodes, many));

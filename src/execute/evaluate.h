@@ -10,7 +10,7 @@ namespace shardarray {
 
 /// Computes the present arrays of `roots`. Throws DonationError, TraceError naming `what`.
 void evaluate(std::span<const Array> roots, const char* what);
-/// The value of an evaluated array. Throws DonationError when it was given away.
+/// The value of an evaluated array. Throws DonationError if it was donated.
 ValueRef value_of(const Array& a);
 /// evaluate, then value_of.
 ValueRef force(const Array& a, const char* what);
@@ -18,7 +18,7 @@ ValueRef force(const Array& a, const char* what);
 std::vector<std::byte> host_elements(const Array& a, const char* what);
 /// A leaf that holds `v`.
 Array leaf_array(const Type& t, ValueRef v, Where w);
-/// A handle that remembers what it was and who took it.
+/// Takes the place of a donated array: it knows the type, and the function that took it.
 Array tombstone(const Type& t, const char* donor);
 
 }  // namespace shardarray

@@ -1,4 +1,4 @@
-// explain(): the compiled program of a call, told. The transfers are those of the Program that a call would run.
+// explain(): describes the compiled program of a call. The transfers are those of the Program that a call would run.
 #include "shardarray/explain.h"
 
 #include <fmt/core.h>
@@ -30,7 +30,7 @@ std::string short_place(const std::string& s) {
   return slash == std::string::npos ? s : s.substr(slash + 1);
 }
 
-// Columns for these texts, `least` or more.
+// The width of a column for these texts, at least `least`.
 template <class List, class TextOf>
 std::size_t widest(const List& list, std::size_t least, const TextOf& text_of) {
   for (const auto& x : list) least = std::max(least, text_width(text_of(x)));
@@ -117,7 +117,7 @@ std::string Explanation::to_string() const {
 
 std::string Explanation::summary() const {
   std::string text = sums_text(*this);
-  std::vector<std::pair<std::string, std::size_t>> lines;  // each with how often it is there
+  std::vector<std::pair<std::string, std::size_t>> lines;  // and how often each occurs
   for (std::string& line : transfer_lines(*this)) {
     const auto known = std::ranges::find(lines, line, [](const auto& x) { return x.first; });
     if (known == lines.end()) lines.emplace_back(std::move(line), 1);
@@ -159,7 +159,7 @@ std::ostream& operator<<(std::ostream& os, const Explanation& e) { return os << 
 
 namespace core {
 
-// "%3 %7", as many as are easily read.
+// " %3 %7", the first few.
 static std::string operands_text(const std::vector<int>& values) {
   constexpr std::size_t most = 8;
   std::string text;
@@ -197,7 +197,7 @@ static std::vector<std::string> result_list(const JitEntry& e, const Compiled& c
   return list;
 }
 
-// Every run of a called program counts; of branches the longest one, of what repeats as long as it is asked for one run.
+// Every trip of a called program counts; a choice counts its longest branch, a while loop one iteration.
 static std::int64_t steps_per_device(const Program& program) {
   std::vector<std::int64_t> count(static_cast<std::size_t>(program.order->size()), 0);
   std::int64_t called = 0;
@@ -242,7 +242,7 @@ static std::vector<DonationInfo> donation_list(const JitEntry& e, const JitCall&
   return list;
 }
 
-// Compiled for this call: a program of the cache may be another function's, with its lines.
+// Compiles for this call: a cached program may be another function's, with its lines.
 Explanation explain_call(const JitEntry& e, const JitCall& call, bool brief) {
   std::vector<LaunchLeaf> leaves;
   placed_leaves(e, call, leaves);
@@ -264,7 +264,7 @@ Explanation explain_call(const JitEntry& e, const JitCall& call, bool brief) {
                 brief ? "" : value_lines(c, mesh), buffer_list(c, e.paths, mesh), result_list(e, c, mesh));
   for (std::uint64_t peak : program.peak_bytes)
     x.peak_bytes_per_device = std::max(x.peak_bytes_per_device, static_cast<std::int64_t>(peak));
-  constexpr double most = 0x1p63;  // loops may be longer than anybody waits for
+  constexpr double most = 0x1p63;  // long loops may exceed it
   x.flops = c.flops < most ? static_cast<std::int64_t>(c.flops) : std::numeric_limits<std::int64_t>::max();
   x.steps_per_device = steps_per_device(program);
   x.program_ = c.program;

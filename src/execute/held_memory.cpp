@@ -13,7 +13,7 @@ namespace shardarray {
 
 std::string place(Where w) { return w.line ? fmt::format("{}:{}", w.file, w.line) : ""; }
 
-// Devices that hold the same piece.
+// The number of devices that hold the same tile.
 static int copies_of(const Layout& l) {
   std::int64_t pieces = 1;
   for (const SubAxis& a : l.unreduced()) pieces *= a.size;
@@ -68,7 +68,7 @@ std::vector<Remedy> remedies(std::span<const BufferInfo> largest, bool gives) {
           {b.bytes_per_device / b.copies * (b.copies - 1),
            fmt::format("shard {} {} over the {} devices that each hold it", b.what, b.type, b.copies)});
   }
-  // Half of it, as what is kept for the derivative is recomputed, or of half a batch at a time.
+  // An estimate: either way about half of the temporaries remain.
   if (temporary > 0) {
     all.push_back(
         {temporary / 2, "recompute instead of keeping, by checkpoint() around parts of the function"});

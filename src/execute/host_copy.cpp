@@ -1,4 +1,4 @@
-// Values between host memory and devices, and between placements.
+// Copies of values between host and devices, and between placements.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@
 
 namespace shardarray {
 
-// The thread's last one is kept: what lies on one device is then spelled by one object.
+// A thread keeps its last one, so that values on one device share one sharding object.
 struct LastSharding : std::optional<Sharding> {
   using optional::operator=;
 };
@@ -42,7 +42,7 @@ ValueRef host_value(const void* data, const Type& t, const Device& device) {
 }
 
 ValueRef scalar_value(DType t, std::uint64_t bits, const Device& device) {
-  const std::uint64_t words[] = {bits, 0};  // of complex128 the real part
+  const std::uint64_t words[] = {bits, 0};  // complex128: the real part and 0
   ValueRef v = host_value(words, {{}, t}, device);
   v->number = true;
   v->bits = bits;
@@ -51,7 +51,7 @@ ValueRef scalar_value(DType t, std::uint64_t bits, const Device& device) {
 
 namespace {
 
-/// What a thread asked for last: programs that are called in turns have few numbers.
+/// The scalars that a thread used last: programs called in turns have few of them.
 struct LastNumbers {
   struct Number {
     DType type = DType::float32;
@@ -95,7 +95,7 @@ void copy_box(std::byte* to, const Box& to_tile, const std::byte* from, const Bo
   }
 }
 
-// Every part that another process has must be here as well.
+// Throws unless this process has every tile of the value.
 static void check_addressable(const Value& v, const Type& t, const Instances& here) {
   const std::vector<Device>& devices = v.layout->order()->devices();
   for (std::size_t p = 0; p < here.of_position.size(); p++) {
@@ -122,7 +122,7 @@ static void check_addressable(const Value& v, const Type& t, const Instances& he
 
 namespace {
 
-/// What one buffer of a value holds. Of replicas only the first is asked.
+/// One buffer of a value, and the tile in it. Only the first of several replicas is used.
 struct Part {
   Box tile;
   BufferRef buffer;
@@ -140,21 +140,20 @@ std::vector<Part> distinct_parts(const Value& v, const Type& t) {
   return parts;
 }
 
-/// Where `box` begins in `tile`, in elements.
+/// The offset of `box` in `tile`, in elements.
 std::size_t offset_in(const Box& tile, const Box& box) {
   std::int64_t o = 0;
   for (std::size_t d = 0; d < tile.size.size(); d++) o = o * tile.size[d] + box.lo[d] - tile.lo[d];
   return static_cast<std::size_t>(o);
 }
 
-/// Cuts an array into boxes of at most most_slab_bytes (one element at least) that follow one another in row-major order: of one
-/// dimension some rows, all of those behind it, one entry of those before. What a tile has of such a box is then contiguous in
-/// the tile.
+/// Splits an array into boxes of at most most_slab_bytes (at least one element) that follow one another in row-major order: some rows of
+/// one dimension, all of the later ones, one index of the earlier ones. A tile's part of such a box is contiguous in the tile.
 constexpr std::int64_t most_slab_bytes = 1 << 20;
 template <class F> void each_slab(const Shape& shape, std::int64_t item, const F& f) {
   if (num_elements(shape) == 0) return;
   std::size_t cut = shape.size();
-  std::int64_t row = item;  // bytes of one entry of the dimension in front of `cut`
+  std::int64_t row = item;  // bytes of one index of dimension cut - 1
   while (cut > 0 && row * shape[cut - 1] <= most_slab_bytes) row *= shape[--cut];
   Box slab = whole_box(shape);
   if (cut == 0) return f(slab);
@@ -172,7 +171,7 @@ template <class F> void each_slab(const Shape& shape, std::int64_t item, const F
   }
 }
 
-/// The smallest box that has all that the parts have of a slab; none where that is nothing.
+/// The bounding box of what the parts have of a slab; none if they have nothing.
 std::optional<Box> needed_of(const std::vector<Part>& parts, const Box& slab) {
   std::optional<Box> all;
   for (const Part& p : parts) {
@@ -188,21 +187,21 @@ std::optional<Box> needed_of(const std::vector<Part>& parts, const Box& slab) {
   return all;
 }
 
-/// The first dimension that a run of the box goes through: those behind it are the slab's.
+/// The first dimension of the box's contiguous runs: in later ones it has the slab's extents.
 std::size_t first_of_run(const Box& slab, const Box& box) {
   std::size_t d = box.size.size();
   while (d > 0 && box.size[d - 1] == slab.size[d - 1]) d--;
   return d > 0 ? d - 1 : 0;
 }
-/// Of `box` within a slab: how many elements follow each other in the slab's row-major order.
+/// The length of the contiguous runs of `box` in the slab's row-major order, in elements.
 std::size_t run_length(const Box& slab, const Box& box) {
   std::int64_t n = 1;
   for (std::size_t d = first_of_run(slab, box); d < box.size.size(); d++) n *= box.size[d];
   return static_cast<std::size_t>(n);
 }
-/// Shorter ones are read with what stands between them.
+/// Shorter runs are read together with the gaps between them.
 constexpr std::size_t least_run_bytes = 4096;
-/// f(begin, count): the runs of `box` in the order of the slab, in elements.
+/// f(begin, count) for each run of `box`, in the order of the slab; in elements.
 template <class F> void each_run(const Box& slab, const Box& box, const F& f) {
   const std::size_t cut = first_of_run(slab, box), count = run_length(slab, box);
   Box at = box;
@@ -214,13 +213,13 @@ template <class F> void each_run(const Box& slab, const Box& box, const F& f) {
   }
 }
 
-/// Memory of the host that holds `box` of a part, of which it is contiguous; empty: only copies reach it.
+/// The host memory of `box`, which is contiguous in its part; empty: only copies reach it.
 std::span<std::byte> in_host_memory(const Part& p, const Box& box, std::size_t item) {
   const std::span<std::byte> whole = p.buffer->owner->host_memory(p.buffer);
   if (whole.empty()) return {};
   return whole.subspan(offset_in(p.tile, box) * item, static_cast<std::size_t>(box.elements()) * item);
 }
-/// The same of the first part that has all of `slab`.
+/// The same for the first part that contains all of `slab`.
 std::span<std::byte> in_host_memory(const std::vector<Part>& parts, const Box& slab, std::size_t item) {
   for (const Part& p : parts)
     if (intersect(p.tile, slab) == slab)
@@ -228,7 +227,7 @@ std::span<std::byte> in_host_memory(const std::vector<Part>& parts, const Box& s
   return {};
 }
 
-/// Memory of the host beside the arrays, taken when it is needed.
+/// A staging buffer on the host, allocated when it is needed.
 class HostRoom {
  public:
   explicit HostRoom(const char* function) : function_(function) {}
@@ -242,7 +241,7 @@ class HostRoom {
   std::vector<std::byte> bytes_;
 };
 
-/// The parts of a slab, row-major, into `to`.
+/// Copies the parts of a slab, row-major, to `to`.
 void gather_slab(const std::vector<Part>& parts, const Box& slab, std::size_t item, std::byte* to,
                  HostRoom& scratch) {
   for (const Part& p : parts) {
@@ -259,7 +258,7 @@ void gather_slab(const std::vector<Part>& parts, const Box& slab, std::size_t it
     copy_box(to, slab, piece.data(), box, box, item);
   }
 }
-/// All of a slab, from memory of the host, to the parts of it.
+/// Copies a slab from host memory to its parts.
 void scatter_slab(const std::vector<Part>& parts, const Box& slab, std::size_t item, const std::byte* from,
                   HostRoom& scratch) {
   for (const Part& p : parts) {
@@ -286,7 +285,7 @@ void scatter_slab(const std::vector<Part>& parts, const Box& slab, std::size_t i
 
 }  // namespace
 
-// The value itself, of whose summands the devices hold one each.
+// The sum of the partial sums that the devices hold.
 static ValueRef added_up(const Value& v, const Type& t) {
   return reshard_value(std::make_shared<Value>(v), t, added_up(v.sharding));
 }
@@ -357,7 +356,7 @@ ValueRef stream_from_host(const char* function, const Type& t, const Sharding& s
   return v;
 }
 
-// Every piece cut out of the whole in host memory: between device sets.
+// Distributes a whole value in host memory: for moves between device sets.
 static ValueRef scatter_from_host(const std::vector<std::byte>& whole, const Type& t, const Sharding& s) {
   const std::byte* next = whole.data();
   return stream_from_host("device_put", t, s, true, [&](std::span<std::byte> to) {
@@ -366,10 +365,10 @@ static ValueRef scatter_from_host(const std::vector<std::byte>& whole, const Typ
   });
 }
 
-// Who gives each other what lies on different devices; null: this process is alone.
+// The processes that exchange values between their devices; null: this process is alone.
 static Processes* those_who_give() { return has_other_processes() ? other_processes() : nullptr; }
 
-// Whether they ask each other to move a value from some devices to others; in all processes the same answer.
+// Whether moving a value between these devices involves several processes; all processes get the same answer.
 static bool must_give(std::span<const Device> from, std::span<const Device> to) {
   if (those_who_give() == nullptr) return false;
   std::vector<Device> both(from.begin(), from.end());
@@ -377,8 +376,8 @@ static bool must_give(std::span<const Device> from, std::span<const Device> to) 
   return in_several_processes(both);
 }
 
-// The whole of a value of which other processes may have parts. All of them ask: each gives those tiles of which it has the first
-// holder, as it sees the value. So what each has for itself (one device that is its own) comes from itself.
+// Gathers a value of which other processes may have parts. All of them call this; each contributes the tiles whose first holder, as it
+// sees the value, is its own. So a value that each process has on a device of its own comes from itself.
 static void gather_from_processes(const Value& v, const Type& t, void* to) {
   const std::vector<Device>& devices = v.layout->order()->devices();
   const Instances here = addressable_instances(*v.layout, v.shared);
@@ -415,13 +414,13 @@ static void gather_from_processes(const Value& v, const Type& t, void* to) {
   }
 }
 
-// The whole in memory of the host, for who has devices among `to`.
+// The whole value in host memory, for processes that have devices among `to`.
 static std::vector<std::byte> whole_for(const Value& v, const Type& t, std::span<const Device> to) {
   std::vector<std::byte> whole = host_bytes("device_put", bytes_of(t.shape, t.dtype));
   const std::vector<Device>& from = v.layout->order()->devices();
   if (must_give(from, to)) gather_from_processes(v, t, whole.data());
   else if (!spans_processes(from)) gather_to_host(v, t, whole.data());
-  return whole;  // of what lies in another process, and stays there, nothing
+  return whole;  // not filled if the value belongs to another process and stays there
 }
 
 ValueRef reshard_value(const ValueRef& v, const Type& t, const Sharding& s, const char* function) {
@@ -433,7 +432,7 @@ ValueRef reshard_value(const ValueRef& v, const Type& t, const Sharding& s, cons
     same->number = false;
     return same;
   }
-  // What each process has for itself may go anywhere without them; what is bound to one device is that of one of them.
+  // An uncommitted value on one device is in every process and moves without the others; a committed one is in one process only.
   const bool alone = v->layout->order()->size() == 1 && !(v->committed && those_who_give() != nullptr);
   if (!alone && v->layout->order()->sorted() != to->order()->sorted()) {
     if (is_partial(*v)) return reshard_value(added_up(*v, t), t, s, function);
@@ -463,7 +462,7 @@ ValueRef put_beside(const ValueRef& v, const Type& t, const Value& home) {
 ValueRef bring_home(const ValueRef& v, const Type& t, const DeviceOrder* home) {
   if (!is_bound(*v) || v->layout->order()->sorted() == home->sorted()) return v;
   if (must_give(v->layout->order()->devices(), home->devices())) {
-    // Each has it for itself then.
+    // Then each process has its own copy.
     const std::vector<std::byte> whole = whole_for(*v, t, home->devices());
     const std::vector<Device> known = devices(home->devices()[0].platform);
     return host_value(whole.data(), t, *std::find_if(known.begin(), known.end(), [](const Device& d) {

@@ -1,4 +1,4 @@
-// The erased core of jit: traces kept by call, programs found by placement, donation.
+// The type-erased core of jit: traces cached by call, programs by placement, donation.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@
 
 namespace shardarray::core {
 
-// Names outlive the functions that bear them: tombstones point at them. A program that makes names without end gets no more.
+// Names outlive their functions, as tombstones point at them. The limit is for programs that make names without end.
 static const char* lasting_name(const std::string& name) {
   static std::mutex m;
   static auto* names = new std::set<std::string>;
@@ -81,7 +81,7 @@ void JitCall::leaf(const Array& a, Array* moved_handle, bool option_donated, con
 struct JitTrace::State {
   PrintTime time{"trace"};
   OpenTrace open;
-  ValueAlone derivatives{false};  // the trace is kept, for calls that are derived too
+  ValueAlone derivatives{false};  // the trace is cached, also for calls that are differentiated
   Arrays placeholders, given;
 };
 
@@ -96,9 +96,9 @@ JitTrace::JitTrace(const JitCall& call, const JitOptions& options) : state_(std:
 JitTrace::~JitTrace() = default;
 const Arrays& JitTrace::placeholders() const { return state_->given; }
 
-// After 8 traces that differ in one static value: say so, once.
+// Warns once, after 8 traces that differ in one static value.
 static void warn_about_statics(JitCache& c, const JitCall& call) {
-  constexpr std::size_t most_paths = 1024;  // of trees that change all the time
+  constexpr std::size_t most_paths = 1024;  // for trees that change all the time
   if (c.warned) return;
   for (const auto& [path, value] : call.statics) {
     if (c.statics.size() >= most_paths && !c.statics.contains(path)) continue;
@@ -117,9 +117,9 @@ static void warn_about_statics(JitCache& c, const JitCall& call) {
   }
 }
 
-// Collectives mean the axes in scope: such a trace is good for this one call.
+// Collectives refer to the axes in scope, so a trace inside a map serves this call only.
 static bool keeps_traces() { return trace_state().axes.empty(); }
-// Captured values of an open trace or gradient stand for others at the next call; not what this trace made of host data.
+// Captured arrays of an open trace or gradient differ at the next call; values that this trace made from host data do not.
 static bool is_passing(const Array& captured, std::uint64_t trace) {
   const TraceState& state = trace_state();
   const Node& n = *captured.node();
@@ -154,7 +154,7 @@ static Arrays constrained(std::span<const Array> outputs, const std::optional<Sh
   return r;
 }
 
-// What the first trace recorded is what this one did, captured arrays included.
+// Throws unless this trace recorded what the first one did, captured arrays included.
 static void check_same(const JitEntry& first, const JitEntry& now, const char* function) {
   if (structure(*first.graph) != structure(*now.graph) || first.captured.size() != now.captured.size())
     throw TraceError(
@@ -228,7 +228,7 @@ Arrays with_captured(const JitEntry& e, const JitCall& call) {
   return all;
 }
 
-// Outputs of the graph, with absent entries at their places.
+// The graph's outputs in order, absent ones included.
 template <class Get> Arrays spread(const JitEntry& e, Get get) {
   Arrays r;
   std::size_t k = 0;
@@ -251,7 +251,7 @@ std::string path_of(const JitEntry& e, std::size_t k) {
   return k < e.paths.size() ? e.paths[k] : std::to_string(k);
 }
 
-// The same array twice, once donated by option: an error. By std::move it is no danger: ownership decides.
+// Throws if an array that is donated by option is passed twice. With std::move that is safe: ownership decides.
 void check_aliases(const JitEntry& e, const JitCall& call) {
   for (std::size_t k = 0; k < call.leaves.size(); k++) {
     if (!call.dies[k]) continue;
@@ -267,16 +267,16 @@ void check_aliases(const JitEntry& e, const JitCall& call) {
   }
 }
 
-// Below, copying costs less than reading what is said about it.
+// Up to this size, copying costs less than reading a warning.
 constexpr std::int64_t noticed_bytes = 4096;
 
-// Argument k was given up in vain: by std::move, or by an option.
+// Warns that argument k was donated in vain, by std::move or by option.
 void notice_donation(const JitEntry& e, const JitCall& call, const LoadedProgram& p,
                      const LaunchVerdict& verdict, std::size_t k) {
   const DonationVerdict& planned = p.compiled.donations[k];
   const Type& t = type_of(call.leaves[k]);
   if (bytes_of(t.shape, t.dtype) <= noticed_bytes) return;
-  const auto placed = [&] { return value_of(call.leaves[k])->committed; };  // else it is no loss
+  const auto placed = [&] { return value_of(call.leaves[k])->committed; };  // else nothing is lost
   if (!verdict.other_owner && (planned.reused || !placed())) return;
   const DonationNotice n(e.function, k, call.where);
   if (!is_news(n)) return;
@@ -286,19 +286,19 @@ void notice_donation(const JitEntry& e, const JitCall& call, const LoadedProgram
           verdict.other_owner ? why_owned(call.leaves, e.paths, p.share_replicas, k) : planned.reason),
       call.where);
   if (!call.moved[k]) return say(n, text);
-  *call.moved[k] = tombstone(t, e.function);  // one of its own, by which it is known
+  *call.moved[k] = tombstone(t, e.function);  // its own one, which identifies the handle
   say_if_named(n, text, *call.moved[k]);
 }
 
-// The node's value dies for every handle. Others may be copying the value itself; its memory they do not touch any more.
+// The node's value dies for every handle. Others may be copying the Value; they no longer touch its memory.
 void give_away(Node* n, const char* donor) {
   n->set_donor(donor);
   decltype(Value::buffers) gone;
-  const std::lock_guard lock(graph_mutex());  // pending work counts what it holds
+  const std::lock_guard lock(graph_mutex());  // pending.cpp counts the bytes of buffers
   std::swap(gone, n->out()[0].value->buffers);
 }
 
-// Empties the handles that were given up, says what could not be reused.
+// Empties donated handles, warns about what could not be reused.
 void settle_donations(const JitEntry& e, const JitCall& call, const LoadedProgram& p,
                       const std::vector<LaunchVerdict>& verdicts) {
   for (std::size_t k = 0; k < call.leaves.size(); k++) {
@@ -310,7 +310,7 @@ void settle_donations(const JitEntry& e, const JitCall& call, const LoadedProgra
   }
 }
 
-// The k-th result as an array. Where it is the value of a leaf that was given up, nobody else holds that leaf any more.
+// The k-th result as an array: the donated leaf itself if the result is its value, as nobody else holds that leaf.
 Array result_array(const JitEntry& e, JitCall& call, const LoadedProgram& p,
                    const std::vector<LaunchVerdict>& verdicts, std::size_t k, ValueRef v) {
   if (p.sources[k] >= 0) {
@@ -324,7 +324,7 @@ Array result_array(const JitEntry& e, JitCall& call, const LoadedProgram& p,
   return leaf_array(e.output_types[k], std::move(v), call.where);
 }
 
-// After a run that failed: what it had begun to reuse is gone, everything else lives.
+// After a failed run: what it had begun to reuse is lost, everything else survives.
 void lose_donations(const JitEntry& e, const JitCall& call, const std::vector<LaunchVerdict>& verdicts) {
   for (std::size_t k = 0; k < call.leaves.size() && k < verdicts.size(); k++) {
     if (!verdicts[k].lost) continue;
@@ -336,7 +336,7 @@ void lose_donations(const JitEntry& e, const JitCall& call, const std::vector<La
 
 }  // namespace
 
-// A leaf that is bound to other devices than the program's comes over first.
+// Moves a leaf that is bound to other devices to the program's.
 static void bring_home(const DeviceOrder* home, const Type& t, LaunchLeaf& l) {
   ValueRef here = bring_home(l.value, t, home);
   if (here != l.value) l = {std::move(here)};
@@ -380,7 +380,7 @@ void launch_leaves(const JitEntry& e, const JitCall& call, std::vector<LaunchLea
 
 void placed_leaves(const JitEntry& e, const JitCall& call, std::vector<LaunchLeaf>& leaves) {
   {
-    Arrays with_values = call.leaves;  // other owners, for no longer than this
+    Arrays with_values = call.leaves;  // released before take_leaves() counts owners
     std::erase_if(with_values, is_without_value);
     evaluate(with_values, call.function);
   }
@@ -437,7 +437,7 @@ std::shared_ptr<const JitEntry::Placed> placed_for(const JitEntry& e, std::span<
   return e.programs.emplace_back(std::move(placed));
 }
 
-// This thread asks for a derivative, or another one.
+// Whether this thread, or another one, differentiates the call.
 static bool is_differentiated(const JitEntry& e, const JitCall& call) {
   if (!trace_state().gradients.empty()) return true;
   if (!others_differentiate()) return false;
@@ -457,7 +457,7 @@ std::span<Array> jit_launch(const JitEntry& e, JitCall& call) {
     std::vector<ValueRef> results;
   };
   auto& storage = PerThread<Storage>::get();
-  Storage s = std::move(storage);  // a launch inside this one gets its own
+  Storage s = std::move(storage);  // a nested launch gets its own
   launch_leaves(e, call, s.leaves);
   const auto placed =
       detail::with_memory(call.function, 0, [&] { return placed_for(e, s.leaves, call.function); });

@@ -21,37 +21,37 @@ struct JitEntry {
   FlatGraph flat;
   Arrays captured;
   const Modes* modes = nullptr;  ///< of the calls
-  LastUse used;                  ///< the clock counts traces of the function
+  LastUse used;                  ///< its clock counts the function's traces
   std::shared_ptr<void> prototype;
-  const char* function = "jit";  ///< lives for ever: tombstones point at it
+  const char* function = "jit";  ///< never freed: tombstones point at it
   std::vector<std::string> paths;
   std::vector<Type> output_types;  ///< of the outputs that are present
   std::vector<bool> output_present;
-  std::vector<HostEffect> effects;    ///< after a run; their operands are the program's last results
+  std::vector<HostEffect> effects;    ///< run after the program; their operands are its last results
   Arrays tombstones;                  ///< per leaf: what a handle holds after it was moved into a call
-  const DeviceOrder* home = nullptr;  ///< leaves on other devices come here first; null: they are an error
+  const DeviceOrder* home = nullptr;  ///< leaves on other devices move here first; null: they are an error
   /// A program for a placement of the leaves.
   struct Placed {
     std::vector<const void*> leaves;  ///< layout of a committed leaf, device order of a free one
     bool share_replicas;
     std::int64_t memory_budget;
     std::shared_ptr<const LoadedProgram> program;
-    LastUse used;                                ///< the clock counts programs of the trace
-    std::vector<OrderRef> orders = {};           ///< of `leaves`, whose addresses hence mean nothing else
+    LastUse used;                                ///< its clock counts the trace's programs
+    std::vector<OrderRef> orders = {};           ///< keeps the addresses in `leaves` unique
     mutable std::atomic<bool> inspected{false};  ///< its inspectors were called
   };
   TableId placements;
   mutable std::mutex mutex;
   mutable std::vector<std::shared_ptr<const Placed>>
       programs;                        ///< those seen so far; bounded; guarded by the mutex
-  mutable std::uint64_t compiled = 0;  ///< how many there were
+  mutable std::uint64_t compiled = 0;  ///< how many, evicted ones included
 };
 
-/// The leaves' values (computed if need be), then the captured arrays', with who owns what.
+/// The leaves' values (computed if necessary), then the captured arrays', with their owners.
 void launch_leaves(const JitEntry& e, const JitCall& call, std::vector<LaunchLeaf>& leaves);
-/// The same for explain(), which needs no values: of leaves without some, where they would lie.
+/// The same for explain(), which needs no values: leaves without a value have a placement only.
 void placed_leaves(const JitEntry& e, const JitCall& call, std::vector<LaunchLeaf>& leaves);
-/// With the program for these placements.
+/// The program for these placements.
 std::shared_ptr<const JitEntry::Placed> placed_for(const JitEntry& e, std::span<const LaunchLeaf> leaves,
                                                    const char* function);
 

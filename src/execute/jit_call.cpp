@@ -1,4 +1,4 @@
-// One call's arguments: their key and storage, static ones among them.
+// One call's arguments: their key, their storage, checks of static ones.
 #include <fmt/core.h>
 
 #include <cstring>

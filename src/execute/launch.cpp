@@ -27,7 +27,7 @@ BufferRef copy_of(const LoadedProgram& p, const BufferRef& x, const Port& port, 
   return fresh;
 }
 
-// With the step that makes it.
+// Names the result, and the step that writes it.
 std::string result_text(const Program& program, const Port& result) {
   const auto is_written = [&](const auto& body) {
     for (const auto& item : body.items)
@@ -43,7 +43,7 @@ std::string result_text(const Program& program, const Port& result) {
 
 using Buffers = SmallVector<BufferRef, 8>;
 
-// A leaf's buffers as the program wants them, one per instance of its input, where the value has them otherwise.
+// A leaf's buffers as the program needs them, one per instance of its input, if the value's differ.
 void convert_buffers(const LoadedProgram& p, std::size_t k, const Value& v, bool same_order, Buffers& to) {
   const Port& port = p.here->inputs[k];
   const Instances want = addressable_instances(*p.inputs[k], p.share_replicas),
@@ -58,13 +58,13 @@ void convert_buffers(const LoadedProgram& p, std::size_t k, const Value& v, bool
     const auto position = static_cast<std::size_t>(want.leader[i]);
     const std::size_t source = same_order ? static_cast<std::size_t>(have.of_position[position]) : 0;
     const Device &from = there[static_cast<std::size_t>(have.leader[source])], &at = here[position];
-    // Replicas in one memory read one buffer; other memories get copies of their own.
+    // Replicas in one memory share a buffer; other memories get copies.
     const bool shares = p.share_replicas && from.platform == at.platform && from.memory == at.memory;
     to.push_back(shares ? v.buffers[source] : copy_of(p, v.buffers[source], port, port.devices[i]));
   }
 }
 
-// How the results of these leaves are spelled.
+// The spelling of the results for these leaves.
 std::shared_ptr<const LoadedProgram::Spelling> spelling_of(const LoadedProgram& p,
                                                            std::span<const LaunchLeaf> leaves) {
   using Spelling = LoadedProgram::Spelling;
@@ -91,7 +91,7 @@ std::shared_ptr<const LoadedProgram::Spelling> spelling_of(const LoadedProgram& 
   return p.spelling;
 }
 
-// What a launch needs for a moment.
+// The temporary storage of a launch.
 struct Workspace {
   std::vector<void*> bases;
   std::vector<BufferRef> scratch;
@@ -104,7 +104,7 @@ struct Workspace {
   }
 };
 
-// Nothing where the program has no instance of it in this process.
+// Empty if the program has no instance of the leaf in this process.
 const Buffers& leaf_buffers(const LoadedProgram& p, const Workspace& w, std::span<const LaunchLeaf> leaves,
                             std::size_t k) {
   const bool own = w.made[k].empty() && !p.here->inputs[k].bases.empty();
@@ -126,10 +126,10 @@ void take_scratch(const LoadedProgram& p, Workspace& w) {
     if (program.scratch_bytes[d] > 0) w.bases[d] = w.scratch[k++]->data;
 }
 
-// Whether the memory of a leaf that was given up is the program's now: nobody else has the value, nor a view of its buffers.
-// An array given by option is first marked as taken, for every handle, and then looked at for owners; a reader first takes its
-// share of the value and then looks at the mark (value_of): so at least one of the two notices the other. What pending work may
-// still read is not taken.
+// Whether the program takes over the memory of a donated leaf: nobody else owns the value or a view of its buffers.
+// An array donated by option is first marked as taken, for every handle, and then checked for owners; a reader first takes its share
+// of the value and then checks the mark (value_of): so at least one of the two notices the other. What pending work may still read is
+// not taken over.
 bool take_over(const LaunchLeaf& l) {
   ValueRef mine;
   if (l.give == Give::option) {
@@ -174,7 +174,7 @@ void take_inputs(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, Wor
   }
 }
 
-// The results, with memory of their own or that of the leaves that they take over or are.
+// The results, with new memory or that of the leaves that they take over or are.
 void make_results(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, Workspace& w,
                   std::vector<ValueRef>& results) {
   const auto spelling = spelling_of(p, leaves);
@@ -186,7 +186,7 @@ void make_results(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, Wo
       const auto j = static_cast<std::size_t>(source);
       const ValueRef& v = leaves[j].value;
       const bool dies =
-          leaves[j].give == Give::option && p.aliased[j];  // the old value goes, its memory stays
+          leaves[j].give == Give::option && p.aliased[j];  // the old value dies, its memory stays
       if (!dies && w.made[j].empty() && v->layout == layout && v->sharding.impl() == spelled.impl() &&
           v->committed == p.committed && !v->number) {  // the very same value
         results.push_back(v);
@@ -253,7 +253,7 @@ void launch(const LoadedProgram& p, std::span<const LaunchLeaf> leaves, std::vec
     if (report) wait(done);
     for (std::size_t k = 0; done && k < results.size(); k++)
       if (p.compiled.program_output[k] >= 0) results[k]->ready = done;
-  } catch (Error& e) {  // of a worker, which runs nobody's call
+  } catch (Error& e) {  // thrown by a worker, which does not know the call
     e.add_place(detail::call_site.place());
     lose();
     throw;

@@ -53,7 +53,7 @@ class Steps {
     const ItemRanges r = ranges_of(body, item);
     return seconds_of(bytes_of(r.reads) + bytes_of(r.writes));
   }
-  /// Of a tile what the loop's points touch.
+  /// Memory time: of each argument, the bytes that the loop touches.
   double seconds(const Loop& loop, const Loop::Item& item) const {
     double bytes = 0;
     for (std::size_t k = 0; k < item.args.size(); k++) {
@@ -82,7 +82,7 @@ class Steps {
                                              size_of(c.groups), flops_of(m_, x.in_types[0], false)));
   }
   double seconds(const Exchange& x, const Exchange::Item& item) const {
-    if (x.transfer >= 0) return 0;  // it is a transfer
+    if (x.transfer >= 0) return 0;  // counted as a transfer
     double elements = 0;
     for (const Exchange::Piece& p : item.pieces)
       elements += static_cast<double>(num_elements(p.extents)) * static_cast<double>(p.sources.size() + 1);

@@ -1,4 +1,4 @@
-// What memory was asked for, and by which call: messages of OutOfMemory name both.
+// Messages of OutOfMemory name what the memory was for, and the call.
 #pragma once
 #include <string>
 
@@ -6,13 +6,13 @@
 
 namespace shardarray {
 
-/// The text with `function`, that the user has called, in place of the backend's own. Null: unknown.
+/// The text with `function`, which the user called, in place of the backend's own. Null: unknown.
 inline std::string in_name_of(const char* function, std::string text) {
   if (function && text.starts_with("allocate: ")) text.replace(0, text.find(':'), function);
   return text;
 }
 
-/// take(), which allocates; `what()` is a text: `the result f32[8]`.
+/// Runs take(), which allocates; `what()`: for what, as `the result f32[8]`.
 template <class Take, class What> void memory_for(const Take& take, const What& what) {
   try {
     take();

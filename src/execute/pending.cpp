@@ -1,4 +1,4 @@
-// What is recorded and not asked for does not grow without bound: where much is pending, some of it is computed.
+// Bounds the work that is recorded but not asked for: if too much is pending, some of it is computed.
 #include <algorithm>
 
 #include "execute/evaluate.h"
@@ -10,7 +10,7 @@ namespace {
 
 bool is_pending(const Node* n) { return !n->evaluated(); }
 
-// What is pending below it, and the bytes of values that nobody but pending nodes holds.
+// What is pending below an array, and the bytes of values that only pending nodes hold.
 Pending exactly_below(const Array& a) {
   const std::lock_guard lock(graph_mutex());
   const std::vector<Node*> nodes = topological({&a, 1}, is_pending);
@@ -23,7 +23,7 @@ Pending exactly_below(const Array& a) {
     for (const Array& x : n->in()) {
       int& count = edges.insert(x.node()).first;
       if (count == 0 || x.node()->refs() > static_cast<std::uint32_t>(count)) continue;
-      count = 0;  // once
+      count = 0;  // count it once
       for (const auto& o : x.node()->out())
         for (std::size_t k = 0; o.value && k < o.value->buffers.size(); k++)
           bytes += o.value->buffers[k]->bytes;
@@ -32,7 +32,7 @@ Pending exactly_below(const Array& a) {
           static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes >> 10, ~0u))};
 }
 
-// A chain is cut at the line of the last cut if it comes by, so that the pieces of a loop are one program.
+// A chain is cut at the line of the last cut, if that recurs, so that the pieces of a loop share one program.
 bool may_cut_at(const Node& n, const Where& last) {
   return n.pending().depth >= 2 * pending_limit.depth || last.line == 0 ||
          (n.where.line == last.line && n.where.file == last.file);

@@ -14,7 +14,7 @@ bool is_elsewhere(const Place& a, const Place& b) {
 
 Place bound_to(const DeviceOrder* order, double weight) { return {Place::Kind::bound, order, weight}; }
 
-// Of what is computed from values at both places.
+// The place of what is computed from values at both.
 Place meet(const Place& a, const Place& b) {
   using enum Place::Kind;
   if (a.kind == free && b.kind == free && a.order != b.order) return {mixed};
@@ -22,7 +22,7 @@ Place meet(const Place& a, const Place& b) {
   return b.kind > a.kind ? b : a;
 }
 
-// The same program computes both, and each lies where it lies alone.
+// Whether one program can compute both, each placed as if it were computed alone.
 bool agree(const Place& a, const Modes& in_a, const Place& b, const Modes& in_b) {
   using enum Place::Kind;
   if (a.kind == bound || b.kind == bound) return a.kind == b.kind && a.order == b.order;
@@ -109,7 +109,7 @@ bool lie_together(std::span<Node* const> nodes) {
 std::vector<Array> first_place(std::span<Node* const> nodes, const std::vector<bool>& held) {
   std::vector<Array> chosen;
   Places places(nodes.size());
-  PointerTable waits(nodes.size());  // for something that lies elsewhere
+  PointerTable waits(nodes.size());  // whether it depends on a held node that is placed elsewhere
   Place common;
   const Modes* modes = nullptr;
   for (std::size_t k = 0; k < nodes.size(); k++) {

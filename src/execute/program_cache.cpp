@@ -21,9 +21,9 @@ namespace shardarray {
 
 namespace {
 
-struct Claim {  // somebody who decides where a computation runs: a leaf, a constraint, or a requested result
+struct Claim {  // what decides where a computation runs: a leaf, a constraint, or a requested result
   const DeviceOrder* order;
-  double weight;  // elements; of a constraint less than one, the more the finer it cuts
+  double weight;  // elements; of a constraint less than one, growing with its number of tiles
   std::optional<std::size_t> leaf = {};
   std::optional<Where> constraint = {};  // its line
 };
@@ -98,7 +98,7 @@ std::vector<Claim> claims(const FlatGraph& g, std::span<const ValueRef> leaves,
   return c;
 }
 
-// The first node that computes with values on different devices; null: none does by itself.
+// The first node with operands on different devices; null: there is none.
 const FlatNode* meeting_of(const FlatGraph& g, std::span<const ValueRef> leaves) {
   std::vector<const DeviceOrder*> home(g.types.size(), nullptr);
   for (std::size_t k = 0; k < leaves.size(); k++)
@@ -117,7 +117,7 @@ const FlatNode* meeting_of(const FlatGraph& g, std::span<const ValueRef> leaves)
   return nullptr;
 }
 
-// As it is, or whole on each of other devices.
+// The layout itself, or replicated if it is on other devices.
 const Layout* layout_on(const DeviceOrder* order, const Layout* l) {
   return l->order()->sorted() == order->sorted() ? l : Layout::replicated(order, l->rank());
 }
@@ -176,7 +176,7 @@ LeafPlacement place_leaves(const FlatGraph& g, std::span<const ValueRef> leaves,
   return p;
 }
 
-// Whether no two devices have one memory.
+// Whether no two devices share a memory.
 static bool are_apart(const DeviceOrder& order) {
   std::set<std::pair<int, int>> memories;
   return std::ranges::all_of(
@@ -199,7 +199,7 @@ CompileInput compile_input(FlatGraph g, const LeafPlacement& where, std::vector<
   in.input_names = std::move(names);
   for (const ValueRef& v : leaves)
     if (!in.mesh) in.mesh = mesh_of(v->sharding);
-  for (const Constraint& c : constraints_of(g))  // the finest names most
+  for (const Constraint& c : constraints_of(g))  // the mesh with the most axes
     if (const auto m = mesh_of(*c.sharding);
         m && (!in.mesh || m->axis_names().size() > in.mesh->axis_names().size()))
       in.mesh = m;
@@ -250,7 +250,7 @@ std::size_t bytes_of_steps(const Program& p) {
   return bytes;
 }
 
-// What a loaded program holds, roughly: its key, its steps, and as much again for what the backend makes of them.
+// Roughly what a loaded program holds: its key, its steps, and as much again for what the backend makes of them.
 std::size_t bytes_held(const LoadedProgram& p, const Words& key) {
   const std::size_t steps =
       p.compiled.values.size() * sizeof(PlacedValue) + bytes_of_steps(*p.compiled.program);
@@ -267,7 +267,7 @@ class ProgramCache {
     it->second.used.mark(++uses_);
     return it->second.program;
   }
-  /// `p`, or what another thread put there meanwhile.
+  /// Returns `p`, or what another thread put there first.
   std::shared_ptr<const LoadedProgram> put(Words key, std::shared_ptr<const LoadedProgram> p) {
     const std::size_t bytes = bytes_held(*p, key);
     const std::lock_guard lock(mutex_);
@@ -326,7 +326,7 @@ struct Devices {
   const DeviceOrder* order;
   bool committed;
 };
-// place_leaves() without constraints, where there is nothing to choose; null: there is.
+// place_leaves() without constraints, if the leaves agree; null: they do not.
 Devices common_devices(std::span<const LaunchLeaf> leaves, const Modes& modes) {
   const DeviceOrder *bound = nullptr, *free = nullptr;
   for (const LaunchLeaf& l : leaves) {
@@ -342,7 +342,7 @@ Devices common_devices(std::span<const LaunchLeaf> leaves, const Modes& modes) {
 
 }  // namespace
 
-// Every process that has devices in the program takes part in each run, even where none of its own has anything to do.
+// Every process that has devices in the program takes part in each run, even if its own devices have nothing to do.
 static void load_here(LoadedProgram& p) {
   p.here = p.compiled.program;
   p.idle = p.here->steps.empty();
@@ -383,7 +383,7 @@ std::shared_ptr<const LoadedProgram> load_program(FlatGraph g, std::span<const V
   p->committed = where.committed;
   for (const Constraint& c : constraints_of(in.graph)) p->constraints.push_back(*c.sharding);
   for (const Sharding* s : requested)
-    if (s && is_partial(*s)) p->constraints.push_back(*s);  // its mesh alone has names for it
+    if (s && is_partial(*s)) p->constraints.push_back(*s);  // only its mesh names the axes of the sum
   p->inputs = in.inputs;
   p->orders.push_back(in.order->ref());
   for (const auto* layouts : {&in.inputs, &in.outputs})

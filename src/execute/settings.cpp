@@ -1,4 +1,4 @@
-// What a program depends on beside its arguments.
+// Settings that programs depend on, besides their arguments.
 #include <atomic>
 #include <utility>
 

@@ -1,4 +1,4 @@
-// What lines about a transfer have in common.
+// Text that several messages about transfers share.
 #pragma once
 #include <string>
 
@@ -6,7 +6,7 @@
 
 namespace shardarray {
 
-/// `f32[16,4] and 2 more`: what it moves.
+/// `f32[16,4] and 2 more`: the values that it moves.
 std::string moved_text(const TransferInfo& t);
 
 }  // namespace shardarray

@@ -12,7 +12,7 @@ std::string why_owned(std::span<const Array> arguments, const std::vector<std::s
   if (const char* const kept = keeps_its_memory(*value_of(arguments[k]), share_replicas)) return kept;
   for (std::size_t j = 0; j < arguments.size(); j++)
     if (j != k && arguments[j].has_value() && arguments[j].node() == arguments[k].node() &&
-        arguments[j].index() == arguments[k].index())  // no values: that of j may be given away by now
+        arguments[j].index() == arguments[k].index())  // not by value: that of j may be donated by now
       return fmt::format(
           "it is argument {} as well. Pass it once; where both begin as one array and go on apart, only this "
           "call "

@@ -1,4 +1,4 @@
-// What is said of arguments that were donated in vain.
+// Explains why a donated argument was not reused.
 #pragma once
 #include <span>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace shardarray {
 
-/// Why the memory of argument k was not taken though the plan would have done so: somebody else has it, which may be another argument.
+/// Why argument k's memory was not taken over though the plan would have done so: it has another owner, perhaps another argument.
 std::string why_owned(std::span<const Array> arguments, const std::vector<std::string>& paths,
                       bool share_replicas, std::size_t k);
 

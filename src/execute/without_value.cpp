@@ -23,7 +23,7 @@ Array shape_dtype_struct(const Shape& shape, DType dtype, const Sharding& shardi
 }
 
 ValueRef placed(const Array& a, const char* what) {
-  type_of(a, what);  // it is there
+  type_of(a, what);  // throws if it is absent
   if (is_without_value(a))
     if (const ValueRef& v = a.node()->out()[a.index()].value) return v;
   return force(a, what);

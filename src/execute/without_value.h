@@ -1,4 +1,4 @@
-// Arrays without values that lie somewhere.
+// Arrays with a sharding but without a value.
 #pragma once
 #include "graph/value.h"
 #include "shardarray/array.h"
@@ -6,13 +6,13 @@
 
 namespace shardarray {
 
-/// One that lies so, which fits (core::check_fits).
+/// An array without a value, sharded as `s`, which must fit (core::check_fits).
 Array without_value(const Type& t, const Sharding& s, Where w);
 
-/// Where an array lies: the value of one that has values, which is computed; of one without, a value of no memory. Throws what reading
-/// throws where nothing says it.
+/// Where an array is placed: its value, which is computed; for an array without a value, a Value without memory. Throws as reading does if
+/// there is neither.
 ValueRef placed(const Array& a, const char* what);
-/// The same of one without values, for explain(): one that is nowhere goes where the program runs, all go to `home` if there is one.
+/// The same of an array without a value, for explain(): without a placement it goes to the default device; all go to `home`, if given.
 ValueRef placed_somewhere(const Array& a, const DeviceOrder* home);
 
 }  // namespace shardarray
