@@ -20,12 +20,12 @@ Attempt::Attempt(const char* function, detail::FunctionRef<std::string()> work) 
 
 std::vector<std::string> Attempt::said_by_all(const std::string& what, Processes* all, int& failed) const {
   std::vector<std::string> r{said_};
-  // The others would wait for a process that failed, and take its next answer for the one to this question.
+  // After a failure too: else the others would wait, and take this process's next text for the answer.
   try {
     if (all != nullptr) r = gather_texts(*all, what, said_);
   } catch (Error& e) {
-    e.add_place(detail::place_of_call());  // another thread has found it
-    if (!failure_) throw;                  // else it has failed here before
+    e.add_place(detail::place_of_call());  // thrown by another thread, without a place
+    if (!failure_) throw;                  // else the failure of this process goes first
   }
   if (failure_) std::rethrow_exception(failure_);
   for (std::size_t p = r.size(); p-- > 0;) {

@@ -1,4 +1,4 @@
-// What all processes do together: it is done in all of them or fails in all.
+// Work that all processes do together: it succeeds in all of them or fails in all.
 #pragma once
 #include <exception>
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace shardarray {
 
-/// What `work` gives, for the others: or what went wrong in it, which is kept for this process.
+/// The text that `work` returns for the other processes, or its failure, which is kept for this one.
 class Attempt {
  public:
   Attempt() = default;
   Attempt(const char* function, detail::FunctionRef<std::string()> work);
   bool has_failed() const { return failure_ != nullptr; }
-  /// What all processes say, in their order; `all` null: this one. What went wrong in one is thrown in all: there as it was, in the
-  /// others as E (TransportError, IoError). They ask in one order, `what` says for what.
+  /// The texts of all processes, in their order; `all` null: of this one. A failure in one process is thrown in all: there as it was, in
+  /// the others as E (TransportError, IoError). All processes call this in the same order; `what` says for what.
   template <class E> std::vector<std::string> agreed(const std::string& what, Processes* all) const {
     int failed = -1;
     std::vector<std::string> r = said_by_all(what, all, failed);
@@ -25,7 +25,7 @@ class Attempt {
   }
 
  private:
-  /// Throws what went wrong here. `failed`: another process where something did, of which the text is what.
+  /// Throws this process's failure. `failed`: another process that failed, whose text is its message.
   std::vector<std::string> said_by_all(const std::string& what, Processes* all, int& failed) const;
   std::string said_ = "+";
   std::exception_ptr failure_;

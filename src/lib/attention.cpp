@@ -23,17 +23,17 @@ namespace {
 
 constexpr const char* attention_name = "nn::dot_product_attention";
 
-// Sizes: batch, queries, keys, groups of heads, heads of a group, of a head's keys, of its values; of blocks.
+// Sizes: batch, queries, keys, key-value heads, query heads for each of them, features of a key, of a value; keys of a block, blocks.
 struct AttentionSizes {
   std::int64_t b, t, s, k, g, h, v, block, blocks;
 };
 
-// Bias or mask, as what a step finds: the whole, or a sequence of its blocks, [b, k, g, t, s] with 1 where it is the same.
+// A bias or mask as a step finds it: whole, or as a sequence of blocks; [b, k, g, t, s], with 1 where it is broadcast.
 struct AlongKeys {
   Array whole, blocks;
 };
 
-// What all steps know. Scores are made in `type`.
+// What all steps share. Scores are computed in `type`.
 struct Attention {
   AttentionSizes n;
   DType type;
@@ -41,7 +41,7 @@ struct Attention {
   double scale;
 };
 
-// One step's part of what lies along the keys.
+// One step's block of everything that has a dimension of keys.
 struct KeyBlock {
   Array key, value, bias, mask, number;
 };
@@ -66,7 +66,7 @@ Array in_blocks(const Array& x, std::size_t dim, const AttentionSizes& n) {
   return moveaxis(reshape(padded, cut), static_cast<std::int64_t>(dim), 0);
 }
 
-// [batch or 1, heads or 1, t or 1, s or 1], leading ones left out.
+// x: [batch or 1, heads or 1, t or 1, s or 1]; leading dimensions may be missing.
 AlongKeys along_keys(const char* what, const Array& x, const AttentionSizes& n) {
   if (!x.has_value()) return {};
   Shape shape = type_of(x, attention_name).shape;
@@ -87,7 +87,7 @@ AlongKeys along_keys(const char* what, const Array& x, const AttentionSizes& n) 
   return {{}, in_blocks(parts, 4, n)};
 }
 
-// Which keys of a block count for which queries, as far as positions say; absent: all.
+// Which keys of a block count for which queries, by their positions; absent: all.
 Array counted_positions(const Attention& a, const Array& keys) {
   const AttentionSizes& n = a.n;
   Array r;
@@ -107,7 +107,7 @@ Array counted_positions(const Attention& a, const Array& keys) {
   return r;
 }
 
-// [b, k, g, t, s] of one block. Keys that fill the last one up do not count at all.
+// [b, k, g, t, s] of one block; -infinity for keys that pad the last one.
 Array scores(const Attention& a, const Array& query, const KeyBlock& x) {
   const AttentionSizes& n = a.n;
   Array r = einsum("btkgh,bskh->bkgts", query, x.key.astype(a.type));
@@ -118,11 +118,11 @@ Array scores(const Attention& a, const Array& query, const KeyBlock& x) {
   const double largest = a.type == DType::float64 ? std::numeric_limits<double>::max()
                                                   : double{std::numeric_limits<float>::max()};
   if (counted.has_value())
-    r = where(counted, r, -0.7 * largest);  // as in JAX: finite, so that all may be out
+    r = where(counted, r, -0.7 * largest);  // as in JAX: finite, so that all may be masked
   return n.blocks * n.block == n.s ? r : where(keys < n.s, r, -std::numeric_limits<double>::infinity());
 }
 
-// The weights of a block as they meet the values: some dropped, by the bits that a draw of [t, s] of each head has.
+// The weights of a block after dropout, by the block's bits of each head's draw of [t, s].
 Array dropped(const Attention& a, const Array& weights, const KeyBlock& x) {
   const Dropout& d = a.o.dropout;
   if (d.inference || d.p == 0) return weights;
@@ -146,18 +146,18 @@ Array weighted(const Attention& a, const Array& weights, const KeyBlock& x) {
   return einsum("bkgts,bskv->bkgtv", dropped(a, weights, x), x.value.astype(a.type));
 }
 
-// What lies along the keys, as a whole.
+// Everything that has a dimension of keys, whole.
 struct KeySide {
   Array key, value;
   AlongKeys bias, mask;
 };
-// Without derivatives.
+// Without gradients.
 KeySide constant(const KeySide& x) {
   auto fixed = [](const Array& a) { return a.has_value() ? stop_gradient(a) : a; };
   return {fixed(x.key), fixed(x.value), {fixed(x.bias.whole), fixed(x.bias.blocks)}, x.mask};
 }
 
-// All blocks through a step; one block without a loop.
+// Runs a step over all blocks; without a loop over a single one.
 template <class Step, class Carry>
 Carry over_blocks(const AttentionSizes& n, const KeySide& all, const Carry& first, const Step& step) {
   const auto one = [&](const Carry& c, KeyBlock x) {
@@ -172,9 +172,9 @@ Carry over_blocks(const AttentionSizes& n, const KeySide& all, const Carry& firs
       .first;
 }
 
-// Values by the running softmax, one pass. Nothing passes a derivative here: what it needs is recorded beside, as sums over blocks of
-// exp(score - maximum) / sum, with maximum and sum as constants. These cancel in the quotient, so its derivatives are those of the
-// softmax, of any order; no step of theirs needs what another one has carried, and nobody computes their values.
+// The values come from the running softmax, in one pass without derivatives. For these, sums over blocks of exp(score - maximum) / sum
+// are recorded too, with maximum and sum as constants, which cancel in the quotient: so its derivatives of any order are those of the
+// softmax. No step of theirs needs the carry of another one, and their values are never computed.
 Array attend(const Attention& a, const Array& query, const KeySide& all) {
   const AttentionSizes& n = a.n;
   const Shape rows{n.b, n.k, n.g, n.t}, products{n.b, n.k, n.g, n.t, n.v};
@@ -183,7 +183,7 @@ Array attend(const Attention& a, const Array& query, const KeySide& all) {
   auto scaled_query = [&](const Array& x) {
     return reshape(x.astype(a.type) * a.scale, {n.b, n.t, n.k, n.g, n.h});
   };
-  auto finite = [&](const Array& x) { return where(x == -infinity, 0, x); };  // of scores that all are -inf
+  auto finite = [&](const Array& x) { return where(x == -infinity, 0, x); };  // if all scores are -inf
 
   const Array fixed_query = scaled_query(stop_gradient(query));
   const auto softmax_step = [&](const RunningSoftmax& c, const KeyBlock& x) {
@@ -210,7 +210,7 @@ Array attend(const Attention& a, const Array& query, const KeySide& all) {
          expand_dims(primitive::with_slope_of(one, line.weights), -1);
 }
 
-// As many scores whatever the queries are: with few of them, as where one token is made, all keys are one block, wherever they lie.
+// Keeps the number of scores in a block: with few queries, as in decoding, all keys are one block, however they are sharded.
 std::int64_t keys_of_a_block(std::int64_t size, std::int64_t queries) {
   return std::max(size, mul_sizes(size, size) / std::max<std::int64_t>(queries, 1));
 }

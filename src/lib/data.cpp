@@ -42,7 +42,7 @@ static std::uint64_t hash_of(std::span<const std::byte> bytes) {
   return hash_mix(h, word);
 }
 
-// Batches lie on devices of several processes.
+// Whether batches are on devices of several processes.
 static bool are_shared(const LoaderOptions& o) {
   return o.sharding && in_several_processes(o.sharding->device_assignment());
 }
@@ -58,7 +58,7 @@ struct Batches::Examples {
   std::int64_t count = 0;
 
   Examples(const std::vector<Array>& arrays, const LoaderOptions& o) {
-    evaluate(arrays, "data::loader");  // in all processes, which may be needed for it
+    evaluate(arrays, "data::loader");  // in all processes, as it may need all of them
     check_batch(o);
     for (std::size_t k = 0; k < arrays.size(); k++) {
       const Type& t = type_of(arrays[k], "data::loader");
@@ -76,7 +76,7 @@ struct Batches::Examples {
       columns.push_back(std::move(column));
     }
   }
-  // What processes compare where batches are shared: lines of the options, and one of each array.
+  // What processes compare if batches span several: lines of the options, and one per array.
   std::string text(const LoaderOptions& o) const {
     std::string r = fmt::format("batch = {}, seed = {}, drop_last = {}, epoch = {}", o.batch,
                                 o.seed ? fmt::format("{}", *o.seed) : "none", o.drop_last, o.epoch);
@@ -89,7 +89,7 @@ struct Batches::Examples {
   }
 };
 
-// Each process makes its own part of a batch, of the same examples in the same order.
+// Throws unless all processes have the same examples in the same order: each makes its own part of a batch.
 static void check_same(const std::vector<std::string>& texts) {
   const auto line = [](const std::string& text, std::size_t k) {
     std::size_t at = 0;
@@ -163,7 +163,7 @@ std::vector<Array> Batches::at(std::int64_t k, Where w) const {
   for (const Examples::Column& column : examples_->columns) {
     Type t = column.type;
     t.shape[0] = last - first;
-    // The bytes of the batch, one example behind the other; of several processes each takes those of its own devices.
+    // The bytes of the batch, example after example; each process takes those of its own devices.
     std::size_t at = 0;
     const auto fill = [&](std::span<std::byte> to) {
       while (!to.empty()) {

@@ -1,4 +1,4 @@
-// Distributions by a formula of random numbers, with the formulas (and so the numbers) of jax.random.
+// Distributions that are a formula of random numbers; the formulas (and so the numbers) are those of jax.random.
 #include "shardarray/distributions.h"
 
 #include <fmt/core.h>

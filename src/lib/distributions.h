@@ -6,14 +6,14 @@
 
 namespace shardarray::random {
 
-/// The parameters as `t`, and the shape of the draw that they are broadcast to: `shape` or, where that is empty, their own.
+/// The parameters in dtype `t`, broadcast to the shape of the draw: `shape` or, if that is empty, their own.
 struct Parameters {
   Parameters(const char* function, const Shape& shape, DType t, std::initializer_list<const Array*> given);
   Shape shape;
   Arrays values;
 };
 
-/// Keys, one for each element of a shape: as if each were drawn alone, in any mode.
+/// One key per element of a shape, as if each element were drawn alone, in any mode.
 struct ElementKeys {
   Array high, low;  ///< uint32
 };

@@ -47,7 +47,7 @@ DType dtype_of_tensor(const dlpack::DataType& given) {
 }
 
 // ---------------------------------------------------------------- out
-/// What a tensor that was given out holds.
+/// What an exported tensor keeps alive.
 template <class Managed> struct Exported {
   Managed managed{};
   Shape shape, strides;
@@ -84,7 +84,7 @@ bool is_row_major(const Type& t, const std::int64_t* strides) {
   return true;
 }
 
-// All elements, row-major, into `to`.
+// Copies all elements, row-major, to `to`.
 void copy_strided(const Type& t, const std::byte* from, const std::int64_t* strides, std::byte* to) {
   const std::size_t item = itemsize(t.dtype), rank = t.shape.size();
   Shape index = Shape::filled(rank, 0);
@@ -116,7 +116,7 @@ Type type_of_tensor(const dlpack::Tensor& x) {
   return t;
 }
 
-/// Why the elements cannot be a device's where they lie; null: they can.
+/// Why the elements cannot be used in place; null: they can.
 const char* why_copied(const dlpack::Tensor& x, const Type& t, const std::byte* data, const Device& device) {
   if (device.platform != "cpu") return "the device is no CPU";
   if (!is_row_major(t, x.strides)) return "it is not row-major";

@@ -8,10 +8,10 @@ namespace shardarray::random {
 namespace {
 
 constexpr std::int64_t most_terms = 100'000;  // about 6 sqrt(a) are needed
-constexpr double huge = 1e8;      // from there on a + z sqrt(a), z of a normal distribution, is exact enough
-constexpr double enough = 1e-14;  // of the derivative, where terms end
+constexpr double huge = 1e8;                  // beyond it a + z sqrt(a) with a normal z is exact enough
+constexpr double enough = 1e-14;              // relative to the derivative: where the sums end
 
-// Whose terms are NaN.
+// Elements whose terms would be NaN.
 Array has_no_value(const Array& a, const Array& x) { return ~((a > 0) & isfinite(a) & isfinite(x)); }
 
 // P(a, x) = x^a exp(-x) / gamma(a + 1) * S, S the sum of c(n), c(0) = 1, c(n) = c(n - 1) x / (a + n).
@@ -33,10 +33,10 @@ Array by_series(const Array& a, const Array& x, const Array& log_x) {
 }
 
 // 1 - P(a, x) = x^a exp(-x) / gamma(a) * F, F = 1 / (x + 1 - a - 1 (1 - a) / (x + 3 - a - 2 (2 - a) / (x + 5 - a - ..))), whose
-// convergents are p / q, each time scaled to q = 1.
+// convergents are p / q, scaled to q = 1 in every step.
 struct Fraction {
   Array n, p, p_slope, q_slope;                          // with q = 1
-  Array before, q_before, before_slope, q_before_slope;  // of the convergent before
+  Array before, q_before, before_slope, q_before_slope;  // of the previous convergent
   Array slope, ends;
 };
 Array by_fraction(const Array& a, const Array& x, const Array& log_x) {
@@ -69,7 +69,7 @@ Array by_fraction(const Array& a, const Array& x, const Array& log_x) {
 Array gamma_log_slope(const Array& a, const Array& log_x) {
   const Array wide = a.astype(float64), log_wide = log_x.astype(float64), x = exp(log_wide);
   const Array is_huge = wide > huge, is_far = ~is_huge & (x > 1) & (x > wide), is_near = ~(is_huge | is_far);
-  // What another one is for is a number meanwhile where it ends soon.
+  // Elements of the other branches get arguments with which the loop ends soon.
   const Array far = by_fraction(where(is_far, wide, 1.0), where(is_far, x, 2.0), log_wide),
               near = by_series(where(is_near, wide, 1.0), where(is_near, x, 1.0), log_wide),
               of_normal = (1 + (x - wide) / (2 * wide)) / x;

@@ -1,4 +1,4 @@
-// How draws of gamma distributions change with the shape of the distribution.
+// The derivative of gamma draws by the shape parameter.
 #pragma once
 #include "shardarray/array.h"
 

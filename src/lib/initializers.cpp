@@ -20,7 +20,7 @@ void check(const Array& key, DType t) {
   random::need_floating(t, function);
 }
 
-// In the dtype itself, but for 16-bit numbers of the truncated normal distribution.
+// Drawn in the dtype itself, except for truncated normals of 16 bits.
 Array drawn(Distribution d, const Array& key, const Shape& shape, DType t, double lower, double upper) {
   if (d == Distribution::normal) return random::normal(key, shape, t);
   if (d == Distribution::uniform) return random::uniform(key, shape, t, lower, upper);
@@ -77,7 +77,7 @@ Array VarianceScaling::operator()(const Array& key, const Shape& shape, DType dt
   const Array variance = random::scalar(dtype, scale / fan);
   Array factor = sqrt(distribution == Distribution::uniform ? 3.0 * variance : variance);
   if (distribution == Distribution::truncated_normal)
-    factor = factor / random::scalar(dtype, .87962566103423978);  // of what lies between -2 and 2
+    factor = factor / random::scalar(dtype, .87962566103423978);  // deviation of a normal truncated to +-2
   const bool is_uniform = distribution == Distribution::uniform;
   return drawn(distribution, key, shape, dtype, is_uniform ? -1 : -2, is_uniform ? 1 : 2) * factor;
 }

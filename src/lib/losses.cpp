@@ -12,7 +12,7 @@
 
 namespace shardarray::losses {
 
-// Of integers as floats: theirs would wrap. Bools are no numbers.
+// Integers become floats, as their differences would wrap. Bools are refused.
 static std::pair<Array, Array> numbers(const char* function, const Array& a, const Array& b) {
   const WeakType t = api::promoted(function, {&a, &b});
   if (t.dtype == DType::bool_) api::refuse_dtype(function, a, "It takes numbers");
@@ -111,7 +111,7 @@ Array hinge_loss(const Array& predictor_outputs, const Array& targets, Where w) 
 
 Array kl_divergence(const Array& log_predictions, const Array& targets, Where w) {
   const Site site(w, "kl_divergence");
-  // The logarithm of 1 instead of 0: its derivative is no NaN.
+  // log(1) in place of log(0), whose derivative would be NaN.
   const Array log_targets = log(where(targets == 0, 1.0, targets));
   return sum(targets * (log_targets - log_predictions), -1);
 }

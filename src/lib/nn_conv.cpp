@@ -23,7 +23,7 @@ Shape layer_sizes(const char* layer, const char* what, const Shape& given, std::
   return windows::per_dimension(layer, what, given, rank);
 }
 
-/// What Conv and ConvTranspose share of their fields.
+/// The fields that Conv and ConvTranspose share.
 template <class Layer, class Options>
 Layer made_layer(const char* name, std::size_t dims, std::int64_t in, std::int64_t out,
                  const Shape& kernel_size, const Array& key, const Options& o) {
@@ -62,8 +62,8 @@ constexpr const char* conv_names[] = {"nn::Conv1d", "nn::Conv2d", "nn::Conv3d"};
 constexpr const char* transposed_names[] = {"nn::ConvTranspose1d", "nn::ConvTranspose2d",
                                             "nn::ConvTranspose3d"};
 
-/// Fields may come from a file, or from the user's hands: throws ShapeError for lists that do not belong to the dimensions, and for numbers
-/// with which there is no convolution.
+/// Fields may come from a file or from the user: throws ShapeError for lists of another length than `dims`, and for numbers with which
+/// there is no convolution.
 template <class Layer> void check_fields(const char* name, const Layer& l, std::size_t dims) {
   const auto fits = [&](const Shape& s) {
     return s.size() == dims && std::all_of(s.begin(), s.end(), [](std::int64_t n) { return n > 0; });
@@ -76,7 +76,7 @@ template <class Layer> void check_fields(const char* name, const Layer& l, std::
                     count_text(l.groups, "group"), count_text(dims, "spatial dimension")));
 }
 
-/// Throws ShapeError for another rank, and for other channels than the weight's: shard_map gives a layer a part of both.
+/// Throws ShapeError for another rank, and for channels other than the weight's (not the layer's: shard_map gives it a part of both).
 template <class Layer> void need_input(const char* name, const Layer& l, const Array& x, std::size_t dims) {
   need_example(name, x, dims);
   check_fields(name, l, dims);
@@ -91,7 +91,7 @@ template <class Layer> void need_input(const char* name, const Layer& l, const A
                                    : fmt::format("Give x that many, or make the layer for {}", t.shape[0])));
 }
 
-/// One example by a kernel, with a bias.
+/// Convolves one example with a kernel, and adds the bias.
 Array layer_conv(const Array& x, const Array& weight, const Array& bias, const ConvOptions& o) {
   const Array y = squeeze(conv_general_dilated(expand_dims(x, 0), weight, o), 0);
   return bias.has_value() ? y + bias : y;
@@ -99,7 +99,7 @@ Array layer_conv(const Array& x, const Array& weight, const Array& bias, const C
 
 Shape spatial_sizes(const Array& x) { return Shape(x.shape().begin() + 1, x.shape().end()); }
 
-/// The channels get nothing.
+/// Pads the spatial dimensions, not the channels.
 Array padded_example(const Array& x, windows::Widths widths, PadMode mode) {
   widths.insert(widths.begin(), {0, 0});
   return pad(x, widths, mode);

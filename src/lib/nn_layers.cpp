@@ -24,7 +24,7 @@ Array Dropout::operator()(const Array& x, const CallOptions& o, Where w) const {
         function));
   const double kept = 1 - p;
   const Array mask = random::bernoulli(o.key, kept, t.shape);
-  return where(mask, x / (kept == 0 ? 1 : kept), 0);  // of p = 1 the slope is no NaN either
+  return where(mask, x / (kept == 0 ? 1 : kept), 0);  // no NaN for p = 1, nor in its derivative
 }
 
 Embedding Embedding::init(std::int64_t num_embeddings, std::int64_t embedding_size, const Array& key,
@@ -66,7 +66,7 @@ Array PReLU::operator()(const Array& x, Where w) const {
 // ---------------------------------------------------------------- cells
 namespace {
 
-// What both cells begin with: weights of `gates` * hidden rows, then the keys of biases.
+// The initial values of both cells, uniform within +-sqrt(1 / hidden): one key per array.
 struct CellDraw {
   Array keys;
   double limit;

@@ -46,7 +46,7 @@ Array normalised(const Array& x, const AxisSet& axes, double eps) {
   return (x - mean(x, o)) * rsqrt(var(x, o) + eps);
 }
 
-// x * weight + bias, as far as they are there, in the dtype of x.
+// x * weight + bias, those that are present, in the dtype of x.
 Array scaled(Array x, const Array& weight, const Array& bias) {
   const DType t = type_of(x).dtype;
   if (weight.has_value()) x = weight.astype(t) * x;
@@ -54,7 +54,7 @@ Array scaled(Array x, const Array& weight, const Array& bias) {
   return x;
 }
 
-// One number for each channel, beside an x of this rank; absent ones stay.
+// One number per channel, reshaped to broadcast with x; absent stays absent.
 Array by_channel(const Array& v, const Shape& x) {
   if (!v.has_value()) return v;
   Shape shape = Shape::filled(x.size(), 1);
@@ -68,7 +68,7 @@ AxisSet behind_channels(const Shape& shape) {
   return r;
 }
 
-// ones and zeros of a shape, absent where they are not wanted
+// ones and zeros of a shape; absent if they are not wanted
 Array first_weight(bool wanted, const Shape& shape, DType t) { return wanted ? ones(shape, t) : Array(); }
 Array first_bias(bool wanted, const Shape& shape, DType t) { return wanted ? zeros(shape, t) : Array(); }
 
@@ -141,7 +141,7 @@ Array GroupNorm::operator()(const Array& x, Where w) const {
 }
 
 // ---------------------------------------------------------------- BatchNorm
-// Mode batch divides by what the running statistics have seen, 1 - momentum^count: nothing with 1 (Equinox gives NaN then).
+// Mode batch divides by 1 - momentum^count, the weight of the batches seen so far: 0 for momentum 1, where Equinox gives NaN.
 static void check_momentum(const char* function, double momentum, BatchNormMode mode) {
   if (!(momentum >= 0 && momentum <= 1))
     throw Error(fmt::format(
@@ -214,14 +214,14 @@ std::pair<Array, BatchNormState> BatchNorm::operator()(const Array& x, const Bat
       return before * momentum + now * (1.0 - momentum);
     };
     next = {optim::detail::next_count(state.count), moved(state.mean, m), moved(state.var, v)};
-    if (running) {  // the first batch is what they begin with
+    if (running) {  // they start with the first batch
       const Array first = state.count == 0;
       next.mean = m = where(first, m, next.mean);
       next.var = v = where(first, v, next.var);
     }
     next.mean = next.mean.astype(dtype);
     next.var = next.var.astype(dtype);
-  } else if (!running) {  // they began with what they have not seen
+  } else if (!running) {  // bias correction for their initial values
     const Array seen = where(state.count == 0, 1.0, 1.0 - power(momentum, state.count));
     m = m / seen;
     v = v / seen;

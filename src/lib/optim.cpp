@@ -1,4 +1,4 @@
-// What optimizers share: first values of states, counts, scales, clipping. Formulas and order of operations are optax's.
+// What optimizers share: initial states, counts, scales, clipping. Formulas and order of operations are optax's.
 #include "shardarray/optim.h"
 
 #include <fmt/core.h>
@@ -15,8 +15,8 @@
 
 namespace shardarray::optim::detail {
 
-// The value where the parameter is, in memory of its own: recorded constants of one shape would become one array with several
-// owners, which cannot be donated.
+// `value`, sharded like the parameter, in its own memory: recorded constants of one shape would become one array with several owners,
+// which cannot be donated.
 static Array filled_beside(const Array& a, double value) {
   if (core::tracing()) return full_like(a, value);
   auto host_values = [&](const Shape& shape) {
@@ -89,7 +89,7 @@ void EmaRule::step(LeafStep& s) const {
 }
 
 void ApplyEveryRule::step(LeafStep& s) const {
-  const std::int64_t most = std::numeric_limits<std::int32_t>::max();  // where counts end
+  const std::int64_t most = std::numeric_limits<std::int32_t>::max();  // counts saturate there
   const Array steps =
       primitive::constant(DType::int32, primitive::bits_of(DType::int32, std::min(k, most)), false);
   const Array at = s.count % steps, begins = at == 0, ends = at == steps - 1;
@@ -119,14 +119,14 @@ Array norm_of(const Slots& leaves) {
   }
   return sum_of_squares.has_value() ? sqrt(sum_of_squares) : zeros({});
 }
-// With the gradient 0 at 0.
+// sqrt, with gradient 0 at 0.
 static Array root_of(const Array& square) {
   const Array zero = square == 0;
   return where(zero, number(square, 0), sqrt(where(zero, number(square, 1), square)));
 }
 static Array norm_of_leaf(const Array& x) { return root_of(sum(squared(x))); }
 static Array root_mean_square(const Array& x) { return root_of(mean(squared(x))); }
-// `least` where the norm is not above it.
+// The larger of the norm and `least`.
 static Array at_least(const Array& norm, double least) {
   const Array bound = number(norm, least);
   return where(norm <= bound, bound, norm);

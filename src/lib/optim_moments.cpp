@@ -14,7 +14,7 @@ static Array root(const Array& square, double eps_root, double eps) {
   return sqrt(plus(square, eps_root)) + number(square, eps);
 }
 
-// What the means of g are divided by: with Nesterov's momentum of this update and of the next.
+// Bias correction of the first moment: for this update, with Nesterov momentum also for the next one.
 struct FirstMoment {
   FirstMoment(double b, bool ahead, const Array& t, DType type)
       : b1(b),
@@ -178,7 +178,7 @@ void AdaDeltaRule::step(LeafStep& s) const {
   });
 }
 
-// The two longest dimensions of a shape that is factored; the longest one stands last.
+// The two longest dimensions of a shape that is factored, the longest one last.
 static std::optional<std::pair<int, int>> factored_dims(const Shape& shape, const FactoredRmsOptions& o) {
   if (!o.factored || shape.size() < 2) return std::nullopt;
   std::vector<int> order(shape.size());

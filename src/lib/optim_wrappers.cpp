@@ -55,7 +55,7 @@ MiniStep mini_step(const Slots& grads, const Slots& sums, const Array& mini, con
 Slots copies_of(Slots parameters) {
   std::vector<Array> copies;
   for (Array& a : parameters)
-    if (a.has_value()) copies.push_back(a = primitive::behind(a, {}));  // equal to no other value
+    if (a.has_value()) copies.push_back(a = primitive::behind(a, {}));  // never merged with an equal value
   if (!core::tracing()) evaluate(copies, "lookahead");
   return parameters;
 }

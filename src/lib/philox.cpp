@@ -1,4 +1,4 @@
-// Bits in cuRAND's order of Philox 4x32-10.
+// Philox 4x32-10 bits in cuRAND's order.
 #include "graph/trace_state.h"
 #include "lib/random_bits.h"
 #include "runtime/modes.h"
@@ -9,10 +9,10 @@ namespace shardarray::random {
 philox::philox(bool on) : ModeGuard(&Modes::philox_random, on) {}
 bool is_philox() { return current_modes().philox_random; }
 
-// cuRAND has 65,536 subsequences, which take turns: counter q is number q / 65536 of subsequence q mod 65536 and gives the
-// words 4 q to 4 q + 3. Every element computes the counter that it belongs to, and picks.
+// cuRAND has 65,536 subsequences, used in turn: counter q is number q / 65536 of subsequence q mod 65536 and gives the words 4 q to
+// 4 q + 3. Every element computes its counter and picks its word.
 Array philox_bits_at(const Array& key, const Array& position, DType dtype) {
-  const bool pairs = dtype == DType::uint64;  // two a counter
+  const bool pairs = dtype == DType::uint64;  // two per counter
   const DType t = position.dtype();
   const bool is_long = t == DType::uint64;
   const Shape& shape = position.shape();

@@ -1,4 +1,4 @@
-// What a program asks of a plan: that donated memory is reused, that it fits.
+// Checks of a plan: that donated memory is reused, that the program fits.
 #include <fmt/format.h>
 
 #include "execute/held_memory.h"

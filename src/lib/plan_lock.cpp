@@ -26,7 +26,7 @@ constexpr const char* title =
 constexpr char before_place = '\t';             // in a file
 constexpr std::uint64_t most_bytes = 16 << 20;  // of a file
 
-/// A line of a plan: what is compared, and where in the program that is.
+/// A line of a plan: what is compared, and its place in the program.
 struct Line {
   std::string what, place;
   std::string text() const { return place.empty() ? what : fmt::format("{}   {}", what, place); }
@@ -56,7 +56,7 @@ Lines lines_of(const Explanation& plan) {
   return lines;
 }
 
-/// Lines of only one of them, in their order: by the longest common subsequence.
+/// The lines that only one of them has, in order, by the longest common subsequence.
 std::string difference(std::span<const Line> before, std::span<const Line> after) {
   while (!before.empty() && !after.empty() && same(before.front(), after.front()))
     before = before.subspan(1), after = after.subspan(1);
@@ -64,7 +64,7 @@ std::string difference(std::span<const Line> before, std::span<const Line> after
     before = before.first(before.size() - 1), after = after.first(after.size() - 1);
   constexpr std::size_t most_pairs = 1 << 24, most_lines = 200;
   const bool compares = before.size() <= most_pairs && before.size() * after.size() <= most_pairs;
-  // shared(i, j): as many lines as before[i..] and after[j..] have in common.
+  // shared(i, j): the number of lines that before[i..] and after[j..] have in common.
   const std::size_t wide = after.size() + 1;
   std::vector<int> table(compares && !before.empty() && !after.empty() ? (before.size() + 1) * wide : 0);
   const auto shared = [&](std::size_t i, std::size_t j) -> int& { return table[i * wide + j]; };

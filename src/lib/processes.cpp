@@ -1,4 +1,4 @@
-// Trees as texts from process to process.
+// Sends trees from process to process, as byte strings.
 #include "shardarray/processes.h"
 
 #include <fmt/format.h>
@@ -33,7 +33,7 @@ template <class N> N read_next(const std::string& from, std::size_t& at) {
   return value;
 }
 
-/// One array of several processes, which is not replicated in all: each of them sees that it is.
+/// Whether an array spans several processes and is not replicated in all of them; the same answer in each of these.
 bool is_of_several(const Array& a, const char* function) {
   (void)type_of(a, function);
   const Sharding s = a.sharding();
@@ -48,12 +48,12 @@ Array whole_everywhere(const Array& a) {
   return device_put(a, PositionalSharding(all).replicate());
 }
 
-/// What one process gives: for each leaf whether it is of several processes, what the tree has else, then types and row-major elements of
-/// the other leaves. Of one build, hence of one meaning.
+/// What one process sends: for each leaf whether it spans several processes, what else the tree has, then types and row-major elements of
+/// the other leaves. All processes run the same build, hence the same format.
 struct Given {
   std::vector<bool> is_shared = {};
   std::string text = {};
-  std::size_t values = 0;  ///< where they begin in it, as in that of every other process
+  std::size_t values = 0;  ///< where they begin in the text, the same in every process
 };
 Given given(std::span<const Array> leaves, const std::vector<std::string>& parts, const char* function,
             bool has_values) {
@@ -115,7 +115,7 @@ void compare(const std::string& theirs, int p, const Given& mine, int index, con
                     function, parts, p, own, index, rule));
 }
 
-/// What all give, in their order.
+/// What all processes send, in their order.
 struct Agreed {
   Given mine;
   std::vector<std::string> texts;
@@ -133,7 +133,7 @@ Agreed agreed(Processes& all, const char* function, const std::string& what, std
   return r;
 }
 
-/// The leaves of process p, of which those of several processes are in `tree`.
+/// Fills in the leaves that another process sent; `tree` has those that span several processes.
 void put_in(Arrays& tree, const std::string& text, const Given& mine) {
   std::size_t at = mine.values;
   for (std::size_t k = 0; k < tree.size(); k++) {
@@ -155,7 +155,7 @@ void sync_devices(const std::string& name, Where w) {
   if (Processes* const all = other_processes()) try {
       (void)all->all_gather("sync_devices: " + name, "");
     } catch (Error& e) {
-      e.add_place(w);  // another thread has found it
+      e.add_place(w);  // thrown by another thread, without a place
       throw;
     }
 }

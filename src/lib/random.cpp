@@ -30,8 +30,8 @@ void need_floating(DType t, const char* function) {
 namespace {
 
 struct FloatFormat {
-  DType drawn;             // bits that are drawn for one number
-  int width, mantissa;     // how many, and how many of them count: the highest
+  DType drawn;             // bits drawn for one number
+  int width, mantissa;     // their number, and that of the highest ones, which are used
   std::uint64_t smallest;  // the smallest normal number
 };
 FloatFormat format_of(DType t) {
@@ -57,7 +57,7 @@ Array unit_of_bits(const Array& drawn, DType t) {
   return primitive::mul(number, primitive::like(number, std::ldexp(1.0, -f.mantissa)));
 }
 
-// 16-bit numbers are rounded after the product, too, as in JAX.
+// 16-bit numbers are also rounded after the product, as in JAX.
 Array between(const Array& unit, const Array& lo, const Array& hi) {
   const Shape& shape = type_of(unit).shape;
   const Array low = primitive::broadcast_to(lo, shape),
@@ -87,8 +87,7 @@ Array normal_of_unit(const Array& unit) {
 
 namespace {
 
-// [minval, maxval) of a dtype of `bits` bits: how many numbers there are, modulo 2^bits; 0 stands for all of
-// them.
+// The size of [minval, maxval) in a dtype of `bits` bits, modulo 2^bits; 0 means all numbers.
 std::uint64_t clip_range(std::int64_t& lo, std::int64_t& hi, DType t) {
   const auto bits = static_cast<int>(itemsize(t)) * 8;
   const bool is_signed = is_signed_integer(t);
@@ -104,7 +103,7 @@ std::uint64_t clip_range(std::int64_t& lo, std::int64_t& hi, DType t) {
   return static_cast<std::uint64_t>(hi) - static_cast<std::uint64_t>(lo) + (beyond ? 1 : 0);
 }
 
-// x in random order along `dim`: sorted by random words, in as many rounds as equal words call for.
+// x in random order along `dim`: sorted by random words, in enough rounds to make up for equal words.
 Array shuffle(Array key, Array x, std::size_t dim) {
   const auto n = static_cast<double>(std::max<std::int64_t>(1, num_elements(x.shape())));
   const int rounds =
@@ -157,7 +156,7 @@ Array randint(const detail::Key& key, const Shape& shape, std::int64_t minval, s
   const DType drawn = itemsize(dtype) == 8 ? DType::uint64 : DType::uint32;
   const auto [high_key, low_key] = split<2>(key);
   const Array high = bits(high_key, shape, drawn), low = bits(low_key, shape, drawn);
-  // high * 2^bits + low, modulo span: two draws, so that no value is noticeably more frequent than another.
+  // high * 2^bits + low, modulo span: two draws make the modulo bias negligible.
   Array offset = low;
   if (span != 0) {
     const std::uint64_t root =
@@ -209,7 +208,7 @@ Array permutation(const detail::Key& key, const Array& x, const PermutationOptio
   return take(x, permutation(key, shape[dim]), static_cast<std::int64_t>(dim));
 }
 
-// n of 0..count-1 with probabilities p.
+// Draws of 0..count-1 with probabilities p.
 static Array weighted_choice(const Array& key, std::int64_t count, const Shape& shape,
                              const ChoiceOptions& o) {
   const Type& t = type_of(o.p, "random::choice");
@@ -258,7 +257,7 @@ Array choice(const detail::Key& key, const Array& x, const Shape& shape, const C
   return take(x, positions(key, of[dim], shape, o), static_cast<std::int64_t>(dim));
 }
 
-// The largest of logits + gumbel. `prefix`: dimensions before those of logits.
+// The argmax of logits + gumbel. `prefix`: dimensions before those of logits.
 static Array categorical_of(const Array& key, const Array& logits, std::size_t dim, const Shape& prefix) {
   const Type& t = type_of(logits, "random::categorical");
   need_floating(t.dtype, "random::categorical");
@@ -288,7 +287,7 @@ Array categorical(const detail::Key& key, const Array& logits, std::int64_t axis
   return categorical_of(key, logits, dim, Shape(shape.begin(), shape.end() - batch.size()));
 }
 
-// In float32 the quotient of polynomials that XLA uses: far from 0 the last bit of a bound moves many draws.
+// In float32 XLA's rational approximation: far from 0 the last bit of a bound moves many draws.
 static double erf_as_xla(double x) { return std::erf(x); }
 static float erf_as_xla(float x) {
   constexpr float above[] = {0.00022905065861350646f, 0.0034082910107109506f, 0.050955695062380861f,

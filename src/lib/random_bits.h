@@ -17,14 +17,14 @@ Array words_by_halves(const Array& key, std::int64_t n, const char* function);
 /// The two words for one 64-bit counter given as two uint32 scalars.
 Arrays words_of(const Array& key, const Array& high, const Array& low);
 
-/// uint32 bits of the elements at these row-major positions (uint32 or uint64) of a draw of n elements.
+/// The uint32 bits of the elements at these row-major positions (uint32 or uint64) in a draw of n elements.
 Array bits_at(const Array& key, const Array& position, std::int64_t n);
 
 /// See random::philox.
 bool is_philox();
-/// Of the elements at these positions of a draw; uint32, or uint64 in a draw of more than 2^32.
+/// The same for Philox; positions are uint32, or uint64 in a draw of more than 2^32 elements.
 Array philox_bits_at(const Array& key, const Array& position, DType dtype);
-/// bits() of Philox.
+/// bits() for Philox.
 Array philox_bits(const Array& key, const Shape& shape, DType dtype);
 
 }  // namespace shardarray::random

@@ -1,4 +1,4 @@
-// Floating numbers made of random bits, with jax.random's roundings.
+// Floating numbers from random bits, rounded as in jax.random.
 #pragma once
 #include "ops/record.h"
 
@@ -7,16 +7,16 @@ namespace shardarray::random {
 /// Throws DTypeError for a dtype that is not floating.
 void need_floating(DType t, const char* function);
 
-/// Of the floating dtype t: the bits that are drawn for one number, and the smallest normal number, as its bits.
+/// For the floating dtype t: the dtype of the bits that one number takes, and the smallest normal number.
 DType drawn_bits(DType t);
 Array smallest_normal(DType t);
 
 Array scalar(DType t, double v);
 /// k * 2^-mantissa with the highest bits of `drawn` as k: exact, in [0, 1).
 Array unit_of_bits(const Array& drawn, DType t);
-/// In [lo, hi), from a number in [0, 1); lo and hi are scalars of its dtype.
+/// A number in [lo, hi) from one in [0, 1); lo and hi are scalars of its dtype.
 Array between(const Array& unit, const Array& lo, const Array& hi);
-/// Standard normal, from a number in [0, 1).
+/// A standard normal number from one in [0, 1).
 Array normal_of_unit(const Array& unit);
 
 /// Draws of a shape.

@@ -1,5 +1,5 @@
-// Distributions by rejection: attempts in a loop, as in jax.random. The first that is accepted counts, whatever the other numbers of a
-// draw need.
+// Distributions by rejection: attempts in a loop, as in jax.random. An element takes its first accepted attempt, however many the others
+// need.
 #include <fmt/core.h>
 
 #include <array>
@@ -86,7 +86,7 @@ Array unit_uniform(const ElementKeys& keys, DType t) {
 // ---------------------------------------------------------------- gamma
 namespace {
 
-// Words of keys and what the attempts have found, as what a loop carries.
+// The carry of the loop: keys, and what the attempts have found.
 struct GammaSearch {
   ElementKeys key, normal_key, uniform_key;
   Array found, done;
@@ -96,7 +96,7 @@ ElementKeys choose(const Array& condition, const ElementKeys& a, const ElementKe
   return {where(condition, a.high, b.high), where(condition, a.low, b.low)};
 }
 
-// An attempt draws a normal number again until 1 + c x is positive: this is one such number. 0.056 of all do not end it.
+// Steps of the loop, each with one normal number: an attempt draws again until 1 + c x is positive. 0.056 of the steps end no search.
 constexpr std::int64_t gamma_numbers = 16;
 
 Array drawn_gamma(const Array& key, const Array& alpha, const Shape& shape, DType t, bool in_logs) {
@@ -128,7 +128,7 @@ Array drawn_gamma(const Array& key, const Array& alpha, const Shape& shape, DTyp
   return log(d) + log(last.found) + where(~boosted | (log_u == 0), 0, log_u * (1 / alpha));
 }
 
-// Its derivative is that of the draw at the same place of its distribution, which has none itself.
+// Its derivative is that of the draw as a fixed quantile of its distribution; that derivative has none itself.
 Array gamma_of(const char* function, const Array& key, const Array& a, const Shape& shape, DType t,
                bool in_logs) {
   check_key(key, function);
@@ -240,12 +240,12 @@ struct Tried {
   Array key, count, done;
 };
 
-// A count below 10 on average is above 55 with a probability below 1e-23.
+// A count with a mean below 10 exceeds 55 with a probability below 1e-23.
 constexpr std::int64_t small_counts = 56;
-// Of 1 in 4 numbers of Poisson's an attempt fails (lam = 10), of 2 in 7 of the binomial distribution.
+// An attempt fails for 1 in 4 Poisson numbers (lam = 10), and for 2 in 7 binomial ones.
 constexpr std::int64_t poisson_attempts = 34, binomial_attempts = 37;
 
-// How many numbers of exponential distribution have a sum below lam.
+// How many exponential draws have a sum below lam.
 Array poisson_of_few(const Array& key, const Array& lam) {
   const Shape& shape = type_of(lam).shape;
   auto step = [&](const Array&, const Counted& c) {
@@ -278,7 +278,7 @@ Array poisson_of_many(const Array& key, const Array& lam) {
       .count;
 }
 
-// How many numbers of geometric distribution have a sum of at most `count`.
+// How many geometric draws have a sum of at most `count`.
 Array binomial_of_few(const Array& key, const Array& count, const Array& p) {
   const Shape& shape = type_of(p).shape;
   const DType t = type_of(p).dtype;
@@ -292,7 +292,7 @@ Array binomial_of_few(const Array& key, const Array& count, const Array& p) {
   return fori_loop(0, small_counts, step, Counted{key, zero, zero}).count - 1;
 }
 
-// log(k!) minus Stirling's formula; above 9 that of 9, as in JAX: where it counts, four of them all but cancel.
+// log(k!) minus Stirling's formula; above 9 the value at 9, as in JAX: where that is used, four of them nearly cancel.
 Array stirling_tail(const Array& k) {
   constexpr double small[] = {
       0.0810614667953272, 0.0413406959554092, 0.0276779256849983, 0.02079067210376509, 0.0166446911898211,
@@ -378,7 +378,7 @@ Array multinomial(const detail::Key& key, const Array& n, const Array& p, DType 
   batch.pop_back();
   const Array trials = shardarray::broadcast_to(n.astype(t), batch), parts = moveaxis(p.astype(t), -1, 0);
   const Array rest = cumsum(parts, {.axis = 0, .reverse = true}), ratios = parts / where(rest == 0, 1, rest);
-  // What is left of the trials is shared out between an outcome and those behind it.
+  // The remaining trials are split between an outcome and those after it.
   const auto counts = scan(
       [&](const Array& left, const std::pair<Array, Array>& x) {
         const Array count = binomial(x.second, left, clip(x.first, 0, 1), batch, t);

@@ -15,13 +15,13 @@ namespace shardarray::optim {
 
 namespace detail {
 
-// Counts end at the largest int32: steps beyond it never come.
+// Counts saturate at the largest int32: steps beyond it never come.
 static Array whole(std::int64_t v) {
   using Count = std::numeric_limits<std::int32_t>;
   const std::int64_t step = std::clamp<std::int64_t>(v, Count::min(), Count::max());
   return primitive::constant(DType::int32, primitive::bits_of(DType::int32, step), true);
 }
-// `v` in the shape of the counts.
+// `v`, broadcast to the counts.
 static Array value_at(const Array& count, double v) { return full(count.shape(), single(v), float32); }
 
 Array joined(const Array& count, const std::vector<std::int64_t>& boundaries,
@@ -110,7 +110,7 @@ PiecewiseSchedule piecewise_interpolate_schedule(PiecewiseSchedule::Between betw
   return piecewise(between, init_value, s, "piecewise_interpolate_schedule");
 }
 
-// Between two values, at the part `at` of the way.
+// Interpolates between two values; `at` is from 0 to 1.
 static Array between_values(PiecewiseSchedule::Between kind, double from, double to, const Array& at) {
   if (kind == PiecewiseSchedule::Between::linear) return single(to - from) * at + single(from);
   return single(to) + single((from - to) / 2) * (cos(single(std::numbers::pi) * at) + single(1));
@@ -191,7 +191,7 @@ PiecewiseSchedule linear_onecycle_schedule(std::int64_t transition_steps, double
   const Site site(w);
   detail::check_steps(transition_steps, "linear_onecycle_schedule");
   const auto at = [&](double part) { return part_of(transition_steps, part, "linear_onecycle_schedule"); };
-  BoundariesAndScales s;  // of equal boundaries the last one counts, as in optax
+  BoundariesAndScales s;  // of equal boundaries the last one wins, as in optax
   s.insert_or_assign(at(o.pct_start), o.div_factor);
   s.insert_or_assign(at(o.pct_final), 1 / o.div_factor);
   s.insert_or_assign(transition_steps, 1 / o.final_div_factor);

@@ -1,4 +1,4 @@
-// this_machine(): rates of the devices that are here, measured while all of them work.
+// this_machine(): rates of the local devices, measured while all of them work.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -23,7 +23,7 @@ namespace {
 
 using Measured = std::function<Array()>;
 
-/// Seconds of each call at best, taken in turns: other programs may be running, a clock may change, a kernel may not be compiled yet.
+/// The best time of each call, measured in turns: other programs may run, clocks may change, kernels may not be compiled yet.
 template <std::size_t N> std::array<double, N> seconds_of(const std::array<Measured, N>& calls) {
   constexpr int kRounds = 7, kWarmup = 2;
   constexpr double kLeast = 0.05;  // seconds of all rounds
@@ -91,14 +91,14 @@ class Measuring {
            static_cast<double>(sharing);
   }
 
-  /// Products of m x k by k x n, one on each device.
+  /// A product of m x k by k x n on each device.
   Measured product(std::int64_t m, std::int64_t n, std::int64_t k, DType t = float32) const {
     const auto f = jit([](const Array& a, const Array& b) { return matmul(a, b); });
     const Array a = ones_on({count_, m, k}, P("x"), t) * 0.5, b = ones_on({count_, k, n}, P("x"), t) * 0.25;
     block_until_ready(std::pair(a, b));
     return [=] { return f(a, b); };
   }
-  /// Products of squares, so large that they take a few milliseconds.
+  /// Products of square matrices, large enough to take a few milliseconds.
   struct Square {
     std::int64_t side;
     double seconds;
@@ -114,8 +114,8 @@ class Measuring {
     const std::int64_t side = side_of_square(t);
     return {side, seconds_of(product(side, side, side, t))};
   }
-  /// A square, and what m, n and k are padded by: where one is an eighth of the others and t the part of the square's time that it
-  /// takes, (1/8 + x) / (1 + x) = t, x in sides.
+  /// A square, and the padding x of m, n and k, in sides: if one of them is an eighth of the others and takes the part t of the square's
+  /// time, (1/8 + x) / (1 + x) = t.
   std::pair<Square, std::array<double, 3>> square_and_padding() const {
     const std::int64_t side = side_of_square(float32), few = side / 8;
     const auto [all, few_m, few_n, few_k] =
@@ -133,7 +133,7 @@ class Measuring {
     return operations / square.seconds;
   }
 
-  /// Bytes read and written by a loop over what no cache holds.
+  /// Bytes per second that a loop reads and writes per device, over data that no cache holds.
   double bandwidth() const {
     constexpr std::int64_t kBytes = std::int64_t{1} << 27;  // of all devices of a memory
     std::set<int> memories;
@@ -145,7 +145,7 @@ class Measuring {
            seconds_of([&] { return loop(x); });
   }
 
-  /// Of a chain of small products, each of which waits for the one before.
+  /// Seconds per step of a chain of small products, each of which waits for the previous one.
   double step() const {
     constexpr int kSteps = 64;
     const Array x = ones_on({count_, 4, 4}, P("x"));
@@ -199,7 +199,7 @@ Machine this_machine(const std::vector<Device>& asked, Where w) {
   for (const Device& d : all) key.push_back(d.id);
   const std::lock_guard lock(mutex);
   const auto [at, fresh] = known.try_emplace(key);
-  const ScopedModes plain(&default_modes());  // not those of the caller's lines, nor their memory
+  const ScopedModes plain(&default_modes());  // not the caller's modes, nor its memory budget
   const policy::budget none(0);
   if (fresh) try {
       at->second = Measuring(all).run();

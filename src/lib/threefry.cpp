@@ -113,8 +113,7 @@ Array fold_in(const detail::Key& key, const Array& data, Where w) {
   return primitive::concatenate(words, 0);
 }
 
-// The older order: a word holds 32 / width values, the lowest bits first; of two 64-bit halves the high words
-// come first.
+// The older order: a word holds 32 / width values, lowest bits first; of 64-bit values, all high words come before all low ones.
 static Array bits_by_halves(const Array& key, const Shape& shape, DType dtype) {
   const auto width = static_cast<std::int64_t>(itemsize(dtype)) * 8;
   const std::int64_t n = num_elements(shape), count = ceil_div(mul_sizes(n, width), 32);
@@ -165,7 +164,7 @@ Array bits_at(const Array& key, const Array& position, std::int64_t n) {
     const Arrays words = words_of(key, high, low);
     return primitive::binary(op_xor, words[0], words[1]);
   }
-  // Element i of the first half and i + half are the words of one pair of counters; an odd n is padded with a zero.
+  // Elements i and i + half are the two words of one pair of counters; an odd n is padded with a zero.
   check_halves(n, "random::bits");
   auto number = [&](std::int64_t v) {
     return primitive::broadcast_to(primitive::constant(DType::uint32, static_cast<std::uint64_t>(v), false),

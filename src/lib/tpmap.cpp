@@ -1,4 +1,4 @@
-// The cold parts of tpmap: arguments by kind, rows of trees on their devices, comparison of replicas.
+// The parts of tpmap without templates: arguments by kind, rows of trees on their devices, comparison of replicas.
 #include "shardarray/tpmap.h"
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ static std::string leaf_text(const std::string& path, const Array& a) {
   return path.empty() ? to_string(type_of(a)) : fmt::format("`{}` {}", path, to_string(type_of(a)));
 }
 
-// What makes so many rows of zeros behind those of x: pad(x, {{0, 7}, {0, 0}}).
+// The call that appends so many rows of zeros to x: pad(x, {{0, 7}, {0, 0}}).
 static std::string padding_text(const Array& x, std::int64_t rows) {
   std::string text = fmt::format("pad(x, {{{{0, {}}}", rows);
   for (std::int64_t d = 1; d < x.ndim(); d++) text += ", {0, 0}";
@@ -141,7 +141,7 @@ Array tpmap_argument(const Array& a, ArgType type, std::int64_t devices, const P
 // ---------------------------------------------------------------- rows on their devices
 namespace {
 
-// An array of one device over memory that exists, which follows others (uncommitted).
+// An uncommitted array on one device that shares existing memory.
 Array view(const Array& piece, const Shape& shape) {
   const ValueRef value = value_of(piece);
   const Value& v = *value;
@@ -163,7 +163,7 @@ class Rows {
         shards_(x_.addressable_shards()) {}
   std::int64_t count() const { return count_; }
 
-  // The place of row k: one that holds all of it; where there are several, the k-th.
+  // The place of row k: one that holds all of it, of several the k-th in turn.
   const std::pair<Device, ShardIndex>& place(std::int64_t k) const {
     std::vector<std::size_t> holders, owners;
     for (std::size_t p = 0; p < places_.size(); p++) {
@@ -230,21 +230,21 @@ std::vector<Arrays> unshard(std::span<const Array> leaves, std::span<const std::
 // ---------------------------------------------------------------- replicas
 namespace {
 
-// One of several that should be equal.
+// One of several copies that should be equal.
 struct Replica {
   Device device;
   ShardIndex index;  // of the part within the leaf
   Array data;        // on `device`
 };
 
-// Of this process.
+// Those in this process.
 std::vector<Replica> replicas_here(const Array& leaf) {
   std::vector<Replica> r;
   for (Shard& s : leaf.addressable_shards()) r.push_back({s.device, s.index, std::move(s.data)});
   return r;
 }
 
-// Of a leaf that lies in several processes, all of them, in every process.
+// All of those of a leaf that spans several processes, in every process.
 std::vector<Replica> replicas_everywhere(const Array& leaf) {
   const SingleDeviceSharding here(local_devices()[0]);
   Arrays mine{core::device_put_leaf(zeros({0}, leaf.dtype()), here, "", {})};
@@ -264,7 +264,7 @@ std::vector<Replica> replicas_everywhere(const Array& leaf) {
   return r;
 }
 
-// The parts of a leaf, each with its holders.
+// The distinct parts of a leaf, each with its replicas.
 std::vector<std::vector<Replica>> parts_of(const Array& given) {
   const Array leaf = core::added_up(given, "assert_replica_integrity");
   std::vector<std::vector<Replica>> parts;
@@ -277,7 +277,7 @@ std::vector<std::vector<Replica>> parts_of(const Array& given) {
   return parts;
 }
 
-// The rows of a leaf as holders of one part.
+// The rows of a leaf, as replicas of one part.
 std::vector<std::vector<Replica>> rows_of(const Array& leaf, const std::string& path) {
   const Rows rows(leaf, path, "assert_replica_integrity");
   Array whole;
@@ -314,7 +314,7 @@ std::string bits_text(const std::vector<std::byte>& bytes, std::size_t k, std::s
   return text;
 }
 
-// The digits that tell a value from all others, and its bits.
+// The fewest digits that identify a value, and its bits.
 std::string value_text(const std::vector<std::byte>& bytes, std::size_t k, DType t) {
   std::string bits = bits_text(bytes, k, itemsize(t));
   switch (t) {
@@ -329,7 +329,7 @@ std::string value_text(const std::vector<std::byte>& bytes, std::size_t k, DType
   }
 }
 
-// Where element k of a part stands in the whole leaf: (3, 0).
+// The index of element k of a part in the whole leaf: (3, 0).
 std::string index_text(std::size_t k, const Shape& shape, const ShardIndex& part) {
   Shape at = Shape::filled(shape.size(), 0);
   for (std::size_t d = shape.size(); d-- > 0;) {
@@ -340,12 +340,12 @@ std::string index_text(std::size_t k, const Shape& shape, const ShardIndex& part
   return to_string(at);
 }
 
-// Throws where replica number r does not agree with the first one.
+// Throws if replica number r disagrees with the first one.
 void compare(const Replica& first, const Replica& other, std::size_t r, const std::string& path,
              const Array& leaf, const IntegrityOptions& o) {
   const ValueRef a = force(first.data, "assert_replica_integrity"),
                  b = force(other.data, "assert_replica_integrity");
-  if (a->buffers[0].get() == b->buffers[0].get()) return;  // one memory
+  if (a->buffers[0].get() == b->buffers[0].get()) return;  // they share memory
   const DType t = leaf.dtype();
   const std::size_t item = itemsize(t);
   const auto bytes_of = [](const Array& x) { return host_elements(x, "assert_replica_integrity"); };
@@ -383,7 +383,7 @@ void assert_replica_integrity(std::span<const Array> leaves, std::span<const std
   evaluate(leaves, "assert_replica_integrity");
   std::exception_ptr failure;
   std::string text;
-  for (std::size_t k = 0; k < leaves.size(); k++) {  // all of them: other processes compare them too
+  for (std::size_t k = 0; k < leaves.size(); k++) {  // even after a failure: other processes go on
     try {
       for (const auto& part : o.is_device_replicated ? rows_of(leaves[k], paths[k]) : parts_of(leaves[k]))
         for (std::size_t r = 1; r < part.size() && !failure; r++)

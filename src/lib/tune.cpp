@@ -1,4 +1,4 @@
-// tune(): choices of shardings, tried by what they are predicted to take, the best of them run.
+// tune(): tries choices of shardings by their predicted times, and runs the best ones.
 #include "shardarray/tune.h"
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ namespace shardarray {
 
 using core::TunedLeaf;
 
-/// The search. A choice says for each array and each axis of the mesh which dimension the axis cuts, -1 for none.
+/// The search. A choice says for each array and each mesh axis which dimension the axis shards, -1 for none.
 class Tuning {
  public:
   Tuning(std::vector<TunedLeaf> leaves, const core::TunePlan& plan, const core::TuneRun& run,
@@ -95,7 +95,7 @@ class Tuning {
 
  private:
   using Choice = std::vector<std::vector<int>>;
-  /// What is compared: bytes beyond what may be needed, seconds, bytes.
+  /// What is compared: bytes over the limit, seconds, peak bytes.
   struct Price {
     std::int64_t missing;
     double seconds;
@@ -114,7 +114,7 @@ class Tuning {
   }
 
   Choice whole() const { return Choice(leaves_.size(), std::vector<int>(axes_.size(), -1)); }
-  /// Whether each dimension is cut in equal parts.
+  /// Whether each dimension is sharded evenly.
   bool divides(std::size_t leaf, const std::vector<int>& cut) const {
     std::vector<std::int64_t> parts(leaves_[leaf].shape.size(), 1);
     for (std::size_t a = 0; a < axes_.size(); a++)
@@ -141,7 +141,7 @@ class Tuning {
     return all;
   }
 
-  /// Plans it, if it is new and there is time.
+  /// Plans a choice, if it is new and there is time.
   const Tried* price(const Choice& c) {
     if (const auto at = known_.find(c); at != known_.end()) return &at->second;
     if (!known_.empty() && clock_.seconds() > options_.seconds) {
@@ -167,7 +167,7 @@ class Tuning {
     return &known_.emplace(c, std::move(t)).first->second;
   }
 
-  /// Each axis cuts the dimensions of one size in all arrays, in each the first or the last of that size, or none.
+  /// Each axis shards dimensions of one size in all arrays, in each the first or the last of that size, or none.
   void try_sizes() {
     std::set<std::pair<std::int64_t, bool>> sizes{{-1, false}};  // none
     for (const TunedLeaf& l : leaves_)
@@ -199,7 +199,7 @@ class Tuning {
     }
   }
 
-  /// All cuts of a leaf.
+  /// All ways to shard a leaf evenly.
   std::vector<std::vector<int>> cuts(std::size_t leaf) const {
     const int rank = static_cast<int>(leaves_[leaf].shape.size());
     std::vector<std::vector<int>> all{{}};
@@ -216,7 +216,7 @@ class Tuning {
     return all;
   }
 
-  /// From the best ones on: changes of one array, and of all of a shape, while they help.
+  /// Improves the best ones: changes one array, or all arrays of one type, while that helps.
   void improve() {
     constexpr std::size_t kStarts = 3;
     std::vector<Choice> starts = ranked();
@@ -251,7 +251,7 @@ class Tuning {
     return all;
   }
 
-  /// False: it does not fit. Arguments are not given away here, and the caller has his own.
+  /// False: it does not fit, as arguments are not donated here and the caller holds its own.
   bool measure(TunedChoice& c) try {
     const Timing runs = run_(c.shardings);
     c.measured = runs.median();

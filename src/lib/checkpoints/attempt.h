@@ -1,4 +1,4 @@
-// Attempts of which processes tell each other JSON.
+// Attempts whose results are exchanged as JSON.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace shardarray::checkpoints {
 
-/// As shardarray::Attempt; what goes wrong in another process is an IoError here.
+/// As shardarray::Attempt; a failure in another process is an IoError here.
 class Attempt {
  public:
   Attempt() = default;
@@ -15,14 +15,14 @@ class Attempt {
       : attempt_(function,
                  [&] { return work().dump(-1, ' ', false, nlohmann::json::error_handler_t::replace); }) {}
   bool has_failed() const { return attempt_.has_failed(); }
-  /// `what` is done, for those who wait.
+  /// `what`: what is being done, for messages to processes that wait.
   std::vector<nlohmann::json> agreed(const char* function, Processes* all, const char* what) const;
 
  private:
   shardarray::Attempt attempt_;
 };
 
-/// Whether all processes say so. They ask together, as often as wanted: none of them is silent for long then.
+/// Whether it is true in all processes. All call this together, repeatedly, so that none of them is silent for long.
 bool all_say(bool mine, const char* function, Processes* all, const char* what);
 
 }  // namespace shardarray::checkpoints

@@ -28,7 +28,7 @@ bool is_checkpoint(const fs::path& path) {
   return fs::is_regular_file(path / index_name, failed);
 }
 
-// What is there and is none of ours. Another program may name a checkpoint or remove one between two looks; what is nobody's stays so.
+// Something that exists and is no checkpoint. Looks repeatedly, as another program may name or remove a checkpoint between two looks.
 bool is_foreign(const fs::path& path) {
   std::error_code failed;
   for (int look = 0; look < 100; look++)
@@ -36,7 +36,7 @@ bool is_foreign(const fs::path& path) {
   return true;
 }
 
-// Takes its name from it, so that it is nobody's and may go slowly. Empty: it cannot be done.
+// Renames a checkpoint, so that it is none any more and may be removed slowly. Empty: that failed.
 std::string set_aside(const std::string& folder, const std::string& path) {
   const std::string gone = unfinished_name(folder + "/.step_removed");
   return std::rename(path.c_str(), gone.c_str()) == 0 ? gone : std::string();
@@ -61,7 +61,7 @@ void remove_old_leavings(const std::string& folder) {
   for (const std::string& path : old) give_up(path);
 }
 
-// Makes it, with the folders that it is in; the disk has their names when this returns.
+// Creates a folder and its parents; when this returns, their names are on the disk.
 void make_folder(const char* function, const std::string& folder) {
   std::vector<fs::path> fresh;
   std::error_code failed;
@@ -90,7 +90,7 @@ std::vector<std::int64_t> steps_in(const char* function, const std::string& fold
     std::int64_t step = 0;
     if (!name.starts_with("step_")) continue;
     const auto [stop, error] = std::from_chars(name.data() + 5, name.data() + name.size(), step);
-    // Only the name that it was given: step_7 and step_00000007 are not both checkpoint 7.
+    // Only the canonical name counts: step_7 is not checkpoint 7, step_00000007 is.
     if (error == std::errc() && stop == name.data() + name.size() && step >= 0 &&
         path_of(folder, step) == fmt::format("{}/{}", folder, name) && is_checkpoint(at->path()))
       r.push_back(step);
@@ -143,11 +143,11 @@ std::string finish(const char* function, const std::string& unfinished, const st
     replaces = is_checkpoint(target);
     done = renameat2(AT_FDCWD, unfinished.c_str(), AT_FDCWD, target.c_str(),
                      replaces ? RENAME_EXCHANGE : RENAME_NOREPLACE);
-    // Another program saves here too: it has just named its own, or removed the one that was there.
+    // Another program saves here too, and has just named its checkpoint or removed the one that was there.
     if (done == 0 || errno != (replaces ? ENOENT : EEXIST)) break;
   }
-  // Where a file system cannot do both at once there is no moment without a checkpoint only if none was there.
-  std::string before = replaces ? unfinished : "";  // what was exchanged for it
+  // Without an atomic exchange (some file systems) there is a moment without a checkpoint, unless there was none.
+  std::string before = replaces ? unfinished : "";  // what it was exchanged for
   if (done != 0 && (errno == EINVAL || errno == ENOSYS)) {
     before = replaces ? set_aside(folder, target) : "";
     done = std::rename(unfinished.c_str(), target.c_str());
@@ -172,7 +172,7 @@ void remove_older(const char* function, const std::string& folder, std::int64_t 
   std::vector<std::int64_t> all;
   try {
     all = steps_in(function, folder);
-  } catch (const IoError&) { return; }  // the checkpoint has its name, which is what was asked for
+  } catch (const IoError&) { return; }  // the checkpoint has its name, which is what counts
   std::erase_if(all, [&](std::int64_t s) { return s > step; });
   for (std::size_t k = 0; k + static_cast<std::size_t>(keep) < all.size(); k++)
     give_up(set_aside(folder, path_of(folder, all[k])));

@@ -20,14 +20,14 @@ using nlohmann::json;
 constexpr int version = 1;
 constexpr std::uint64_t most_index_bytes = std::uint64_t{1} << 30;
 
-/// Stands before all else, so that no digit changes unseen: the CRC-32 of what follows.
+/// The index starts with the CRC-32 of all that follows, so that no change goes unnoticed.
 std::string checksum_of(std::string_view text) {
   const auto sum = crc32_z(0, reinterpret_cast<const Bytef*>(text.data()), text.size());
   return fmt::format("{{\"crc32\":\"{:08x}\",", sum);
 }
 constexpr std::size_t checksum_bytes = std::string_view("{\"crc32\":\"01234567\",").size();
 
-/// Reads the index of a file that may say anything.
+/// Reads an index from an untrusted file.
 class Reader {
  public:
   explicit Reader(const files::FileReader& file) : file_(file) {}

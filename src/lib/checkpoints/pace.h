@@ -1,4 +1,4 @@
-// A thread that works beside a program which comes first.
+// The pace of a background thread, which yields to the program.
 #pragma once
 #include <fcntl.h>
 #include <unistd.h>
@@ -12,20 +12,20 @@
 
 namespace shardarray::checkpoints {
 
-/// Where others want its core, the thread sleeps so long that it takes a fiftieth of that; else, and when it is hurried, it goes on.
+/// If others want its core, the thread sleeps long enough to take only a fiftieth of it; otherwise, or when it is hurried, it runs on.
 class Pace {
  public:
   static constexpr double share = 0.02;
-  /// Seconds of the core that the thread had, and seconds that it waited for it, as Linux tells them.
+  /// Seconds that the thread had the core, and that it waited for it (from Linux's schedstat).
   struct Core {
     double had = 0, waited = 0;
   };
   /// Seconds to sleep after a stretch of work.
   static double rest_after(const Core& stretch) {
-    constexpr double alone = 0.25;  // so much it waits where nobody else runs
+    constexpr double alone = 0.25;  // it waits this much even if nobody else runs
     return stretch.waited > alone * stretch.had ? stretch.had / share - stretch.had - stretch.waited : 0;
   }
-  /// On the thread, now and then: ends a stretch.
+  /// Called on the thread, now and then: ends a stretch of work.
   void rest() {
     const Core now = of_thread();
     const double rest = rest_after({now.had - before_.had, now.waited - before_.waited});
@@ -33,7 +33,7 @@ class Pace {
     if (rest > 0) changed_.wait_for(lock, std::chrono::duration<double>(rest), [&] { return is_hurried_; });
     before_ = now;
   }
-  /// From any thread: somebody waits.
+  /// Called on any thread: somebody waits for the result.
   void hurry() {
     {
       const std::lock_guard lock(mutex_);
@@ -51,7 +51,7 @@ class Pace {
     const double had = std::strtod(text, &end);
     return {1e-9 * had, 1e-9 * std::strtod(end, nullptr)};
   }
-  Core before_;  // of the thread, which has just begun
+  Core before_;  // zero, as the thread has just begun
   std::mutex mutex_;
   std::condition_variable changed_;
   bool is_hurried_ = false;

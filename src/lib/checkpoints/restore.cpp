@@ -1,4 +1,4 @@
-// Restoring: an array is read in its own order, from the pieces that hold it, however they are cut.
+// Restoring: an array is read in row-major order from the pieces that hold it, however it was sharded.
 #include <fmt/format.h>
 #include <zlib.h>
 
@@ -37,7 +37,7 @@ class Files {
     const files::FileReader* file;
     std::uint64_t begin;
   };
-  /// Where the bytes of a piece stand. Throws IoError where they are not there.
+  /// Where the bytes of a piece are. Throws IoError if they are missing.
   Place place_of(const Piece& p, DType dtype) {
     auto& opened = files_[p.file];
     if (!opened) opened = std::make_unique<Opened>(function_, folder_ + "/" + p.file);
@@ -69,7 +69,7 @@ class Files {
   std::map<std::string, std::unique_ptr<Opened>> files_;
 };
 
-/// The bytes of one piece. They are asked for from its beginning to its end: a block is read once, as a whole, and checked.
+/// The bytes of one piece, read in order: each block is read once, as a whole, and checked.
 class PieceReader {
  public:
   PieceReader(const Piece& piece, DType dtype, Files& files)
@@ -111,8 +111,8 @@ class PieceReader {
   std::uint64_t held_ = ~std::uint64_t{0};
 };
 
-/// The bytes of an array in its row-major order. Dimensions are those of the pieces, the last one counted in bytes; what no piece
-/// cuts is joined with the dimension before.
+/// The bytes of an array in row-major order. The last dimension is counted in bytes; dimensions that no piece splits are merged with the
+/// one before.
 class ArrayReader {
  public:
   ArrayReader(const StoredArray& a, Files& files) {
@@ -158,7 +158,7 @@ class ArrayReader {
     s.pop_back();
     s.back() *= line;
   }
-  /// The part of a line (its number among all) from byte `first` on that lies in the box.
+  /// Reads the part of line number `line` from byte `first` on that is in the box.
   void read_line(Box& b, std::int64_t line, std::int64_t first, std::span<std::byte> to) const {
     std::int64_t row = 0, scale = 1;  // of the line within the box
     for (std::size_t d = shape_.size() - 1; d-- > 0;) {
@@ -200,7 +200,7 @@ std::int64_t chosen(const char* function, const std::string& folder, const Resto
 std::string path_of_chosen(const char* function, const std::string& folder, const RestoreOptions& o) {
   return path_of(folder, chosen(function, folder, o));
 }
-/// Of several processes: the first one says which it is, as another program may save meanwhile. All say what they were told to take.
+/// The first process chooses the step for all, as another program may save meanwhile. All tell which one they were asked for.
 std::int64_t chosen_by_all(const char* function, const std::string& folder, const RestoreOptions& o,
                            Processes* all) {
   const Attempt found(function, [&] {
@@ -231,13 +231,13 @@ Index index_of(const char* function, const std::string& path) {
   return read_index(files::FileReader(function, path + "/" + index_name));
 }
 
-/// A thread reads, so that no process is silent for longer than the others wait, however long that takes.
+/// Reads on a thread, so that no process is silent for longer than the others wait, however long reading takes.
 Attempt beside_the_others(const char* function, Processes& all,
                           shardarray::detail::FunctionRef<Attempt()> read) {
   std::future<Attempt> reading;
   try {
     reading = std::async(std::launch::async, [&] { return read(); });
-  } catch (const std::system_error&) {  // there is no thread to be had
+  } catch (const std::system_error&) {  // no thread is available
     std::promise<Attempt> done;
     done.set_value(read());
     reading = done.get_future();
@@ -249,14 +249,14 @@ Attempt beside_the_others(const char* function, Processes& all,
   return reading.get();
 }
 
-/// What is read, and where it goes: known before anything is read.
+/// What will be read, and where it goes; known before anything is read.
 struct Restored {
   std::string path;
   Index index;
   std::vector<std::string> values;
   std::vector<files::Home> homes;
 };
-/// What of the index is at `part`, by the paths from there on: a leaf alone where there is one.
+/// The entries below `part`, by their paths relative to it; if it is a leaf, that alone.
 template <class Stored>
 std::map<std::string, Stored> below(const std::string& part, const std::map<std::string, Stored>& all) {
   if (const auto leaf = all.find(part); leaf != all.end()) return {{"", leaf->second}};
@@ -269,7 +269,7 @@ std::map<std::string, Stored> below(const std::string& part, const std::map<std:
   }
   return r;
 }
-/// `may_be_nowhere`: of what has no leaves.
+/// `may_be_nowhere`: the part may be absent, as the tree has no leaves.
 void take_part(const char* function, const std::string& path, Index& index, const std::string& part,
                bool may_be_nowhere) {
   if (part.empty()) return;
@@ -289,7 +289,7 @@ void take_part(const char* function, const std::string& path, Index& index, cons
                   "was saved, as `[0]` or `model.layers`; arrays are {}. Check it.",
                   function, path, files::shown(part), list.empty() ? "nowhere" : "at " + list));
 }
-/// The part that has the leaves of this tree, where the whole has others; empty: there is none.
+/// The part whose leaves are those of this tree, if the whole has other ones; empty: there is none.
 std::string part_of(const Index& index, const SavedTree& tree) {
   if (tree.arrays.empty()) return "";
   const auto& [first, leaf] = tree.arrays[0];
@@ -323,7 +323,7 @@ Restored what_is_restored(const char* function, const std::string& path, const S
   r.homes = files::homes_of(function, tree, o.sharding, o.shardings);
   return r;
 }
-/// Asks no other process.
+/// Communicates with no other process.
 std::vector<Array> read_arrays(const char* function, const Restored& r, const SavedTree& tree) {
   Files opened(function, r.path);
   std::vector<Array> loaded;

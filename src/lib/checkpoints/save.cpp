@@ -1,4 +1,4 @@
-// Saving: every process writes the pieces whose first device is one of its own, the first process says that they are a checkpoint.
+// Saving: every process writes the pieces whose first device is its own, then the first process makes them a checkpoint.
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -69,7 +69,7 @@ class Checksums {
 
 }  // namespace
 
-/// The pieces of a tree that this process writes, and what the index says of them.
+/// The pieces of a tree that this process writes, and their entries in the index.
 struct OwnPieces {
   std::map<std::string, Array> arrays;                          ///< by key
   std::map<std::string, std::pair<std::string, Piece>> places;  ///< key -> path, piece
@@ -83,8 +83,8 @@ Device host_device() {
                        [](const Device& d) { return d.process_index == process_index(); });
 }
 
-/// `global`: of every array, whether it is one array of all processes; else each has one of its own, and that of the first counts.
-/// `on_host`: in the host's memory, so that no GPU has to wait for who reads them.
+/// `global`: per array, whether it is one array of all processes; otherwise each has its own, and that of the first is saved. `on_host`:
+/// copied to host memory, so that no GPU waits for the writer.
 OwnPieces own_pieces(const SavedTree& tree, const std::vector<bool>& global, int process,
                      const std::string& file, bool on_host) {
   OwnPieces r;
@@ -110,7 +110,7 @@ OwnPieces own_pieces(const SavedTree& tree, const std::vector<bool>& global, int
   return r;
 }
 
-/// Writes them, and gives what the index says of them. `pace`: of this thread; null: it hurries.
+/// Writes the pieces and returns their entries in the index. `pace`: of this thread; null: it hurries.
 json write_pieces(const char* function, const OwnPieces& own, const std::string& folder,
                   const std::string& name, Pace* pace) {
   json said = json::array();
@@ -131,7 +131,7 @@ json write_pieces(const char* function, const OwnPieces& own, const std::string&
   return said;
 }
 
-/// Of every array: its path, its type, and the first device that holds it and its process, as this process sees it.
+/// Per array: its path, its type, its first device and that device's process, as this process sees it.
 json arrays_of(const SavedTree& tree) {
   json r = json::array();
   for (const auto& [path, array] : tree.arrays)
@@ -140,7 +140,7 @@ json arrays_of(const SavedTree& tree) {
   return r;
 }
 
-/// Those under way, in the order in which they began.
+/// The saves under way, and the lock that guards them.
 std::mutex& naming() {
   static std::mutex& m = *new std::mutex;
   return m;
@@ -152,7 +152,7 @@ std::set<CheckpointSave*>& under_way() {
 
 }  // namespace
 
-/// An unfinished checkpoint, which is removed unless it is named.
+/// An unfinished checkpoint, removed unless it gets its name.
 class UnfinishedCheckpoint {
  public:
   explicit UnfinishedCheckpoint(std::string path) : path_(std::move(path)) {}
@@ -168,7 +168,7 @@ class UnfinishedCheckpoint {
   std::string path_;
 };
 
-/// One save: what it writes is known when it is constructed, by all processes together.
+/// One save. All processes construct it together, which fixes what it writes.
 class CheckpointSave {
  public:
   CheckpointSave(const char* function, const std::string& folder, std::int64_t step, const SavedTree& tree,
@@ -213,16 +213,16 @@ class CheckpointSave {
   CheckpointSave& operator=(const CheckpointSave&) = delete;
 
   bool is_of_several_processes() const { return all_ != nullptr; }
-  /// What goes wrong is thrown by name().
+  /// Failures are thrown by name().
   void write(Pace* pace) {
     if (!written_.has_failed())
       written_ =
           Attempt(function_, [&] { return write_pieces(function_, own_, at_, file_of(index_), pace); });
-    own_.arrays.clear();  // their memory
+    own_.arrays.clear();  // frees their memory
   }
-  /// Whether all processes say so; together, as often as wanted: none of them is silent for long.
+  /// Whether it is true in all processes; called by all together, repeatedly, so that none is silent for long.
   bool are_all_done(bool mine) const { return all_say(mine, function_, all_, "pieces are being written"); }
-  /// All processes together, when each has written.
+  /// Makes it a checkpoint. Called by all processes together, when each has written.
   void name() {
     try {
       const std::vector<json> said = written_.agreed(function_, all_, "pieces are written");
@@ -249,7 +249,7 @@ class CheckpointSave {
     files::check_paths(function_, tree);
     files::computed(function_, tree);
   }
-  /// Of every array, whether it is one array of all processes.
+  /// Per array, whether it is one array of all processes.
   std::vector<bool> global_arrays(const SavedTree& tree, const std::vector<json>& begun) const {
     std::vector<bool> global(tree.arrays.size(), true);
     const json& mine = begun[static_cast<std::size_t>(index_)]["arrays"];
@@ -286,7 +286,7 @@ class CheckpointSave {
     file.write(text);
     file.commit(true);
     const std::lock_guard lock(naming());
-    if (is_replaced_) return unfinished_.reset();  // by one that began later
+    if (is_replaced_) return unfinished_.reset();  // by a save that began later
     const std::string replaced = finish(function_, at_, folder_, step_);
     unfinished_->is_named();
     settle(function_, folder_, replaced);
@@ -301,19 +301,19 @@ class CheckpointSave {
   const int keep_;
   Processes* const all_ = other_processes();
   const int index_ = all_ == nullptr ? 0 : all_->index();
-  std::optional<UnfinishedCheckpoint> unfinished_;  // of the first process
+  std::optional<UnfinishedCheckpoint> unfinished_;  // in the first process
   std::string at_;                                  // its path
   OwnPieces own_;
   Index pieces_of_all_;
   Attempt written_;
   std::uint64_t number_ = 0;
-  bool is_replaced_ = false;  // under naming()
+  bool is_replaced_ = false;  // guarded by naming()
 };
 
-/// A save whose pieces a thread writes.
+/// A save whose pieces are written by a thread.
 class Saving::State {
  public:
-  /// `beside`: the program comes first.
+  /// `beside`: in the background, at low priority.
   State(const char* function, const std::string& folder, std::int64_t step, const SavedTree& tree,
         const SaveOptions& o, bool beside, Where w)
       : function_(function), where_(w), is_beside_(beside), save_(function, folder, step, tree, o, beside) {
@@ -322,7 +322,7 @@ class Saving::State {
         if (is_beside_) (void)setpriority(PRIO_PROCESS, 0, 15);  // on Linux that of this thread alone
         writing_();
       });
-    } catch (const std::system_error&) {  // there is none to be had
+    } catch (const std::system_error&) {  // no thread is available
       pace_.hurry();
       writing_();
     }
@@ -341,7 +341,7 @@ class Saving::State {
   State& operator=(const State&) = delete;
 
   bool is_written() const { return written_.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }
-  /// Whether this is a process that was forked from the one that saves: the thread is not here, and the files are the other one's.
+  /// Whether this process was forked from the one that saves: then it has no such thread, and the files are the other's.
   bool is_forked() const { return getpid() != process_; }
   void wait() {
     if (waited_) return;

@@ -30,7 +30,7 @@ static constexpr std::array<DTypeNames, 15> all_names{{
     {DType::uint32, "u4", "U32"},
     {DType::uint64, "u8", "U64"},
     {DType::float16, "f2", "F16"},
-    {DType::bfloat16, "V2", "BF16"},  // as NumPy writes ml_dtypes.bfloat16, which it does not know
+    {DType::bfloat16, "V2", "BF16"},  // NumPy does not know ml_dtypes.bfloat16 and writes this
     {DType::float32, "f4", "F32"},
     {DType::float64, "f8", "F64"},
     {DType::complex64, "c8", nullptr},
@@ -113,7 +113,7 @@ Array load_array(const Type& t, const Home& home, Order order, Fill fill, const 
   };
   if (!order.fortran || t.shape.size() < 2)
     return leaf_array(t, stream_from_host(function, t, home.sharding, home.committed, next, pass), w);
-  // What the file holds is the transpose, row-major.
+  // The file holds the transpose, row-major.
   const Type stored{reversed(t.shape), t.dtype};
   const Sharding there = reversed(home.sharding, static_cast<int>(t.shape.size()));
   Array x = leaf_array(stored, stream_from_host(function, stored, there, home.committed, next, pass), w)

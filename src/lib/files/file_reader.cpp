@@ -60,11 +60,11 @@ void FileReader::read(std::uint64_t at, void* to, std::size_t bytes) const {
 namespace {
 
 struct FileKind {
-  const char* name;  // null: none that is known
+  const char* name;  // null: not a known kind
   const char* read_it;
 };
 
-// Of a file of `size` bytes that begins like this.
+// The kind of a file of `size` bytes that begins with `start`.
 FileKind kind_of(std::string_view start, std::uint64_t size) {
   constexpr std::size_t length_bytes = 8;
   std::uint64_t length = 0;

@@ -21,7 +21,7 @@ std::string folder_of(const std::string& path) {
   return folder.empty() ? "." : folder;
 }
 
-// The file that a path stands for, through links.
+// The file that a path names, with links resolved.
 std::string target_of(const std::string& path) {
   std::error_code failed;
   std::string target = std::filesystem::weakly_canonical(path, failed);

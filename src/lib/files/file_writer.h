@@ -1,4 +1,4 @@
-// A file that is written whole or not at all: under a name of its own beside its place, which it takes when it is complete.
+// Writes a file as a whole or not at all: under a temporary name in the same folder, renamed when it is complete.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,28 +11,27 @@ namespace shardarray::files {
 
 class FileWriter {
  public:
-  /// Begins it. A link is followed: what it names is replaced. Throws IoError in the name of `function`, which outlives the
-  /// object, where the path is that of a folder or a device, or nothing can be written beside it.
+  /// Begins a file. Links are followed: their target is replaced. Throws IoError in the name of `function`, which outlives the object, if
+  /// the path is a folder or a device, or nothing can be written beside it.
   FileWriter(const char* function, std::string path);
   /// Removes what was written, unless it was committed.
   ~FileWriter();
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;
-  /// Appends. Throws IoError, where the disk is full too.
+  /// Appends. Throws IoError, also if the disk is full.
   void write(std::span<const std::byte> bytes);
   void write(const std::string& text) { write(std::as_bytes(std::span(text))); }
-  /// Writes over what stands at `at`, which was written before.
+  /// Overwrites what was written at `at`.
   void write_at(std::uint64_t at, const std::string& text);
   std::uint64_t position() const { return position_; }
-  /// The file takes its place, with the mode of the one that stood there. `durable`: when this returns the disk has it, whatever
-  /// happens to the machine.
+  /// Renames the file to its place, with the mode of the one that it replaces. `durable`: it is on the disk (fsync) when this returns.
   void commit(bool durable);
 
  private:
   [[noreturn]] void fail_by_errno(const char* what) const;
   const char* function_;
   std::string path_;                 ///< as it was given
-  std::string target_, unfinished_;  ///< the file behind links, and what becomes it; empty: nothing to remove
+  std::string target_, unfinished_;  ///< links resolved, and the temporary file; empty: nothing to remove
   Descriptor file_;
   std::uint64_t position_ = 0;
 };

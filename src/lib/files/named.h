@@ -1,4 +1,4 @@
-// What files of several arrays share.
+// What formats with several named arrays share.
 #pragma once
 #include <map>
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace shardarray::files {
 
-/// Where the array `name` goes: as options of loading say it.
+/// The sharding of the array `name`, by the options of loading.
 std::optional<Sharding> chosen(const std::optional<Sharding>& all,
                                const std::map<std::string, Sharding>& by_name, const std::string& name);
 /// Throws TreeError for a sharding of an array that the file does not have.

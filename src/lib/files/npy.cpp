@@ -18,10 +18,10 @@ namespace shardarray::files {
 namespace {
 
 constexpr std::string_view magic = "\x93NUMPY";
-// Headers of simple dtypes have 128 bytes; what is much longer describes structs, which arrays do not have.
+// Headers of simple dtypes have 128 bytes; much longer ones describe structs, which arrays do not have.
 constexpr std::uint32_t most_npy_header = 1 << 16;
 
-/// The header's text: a Python dict of three entries, whatever their order and spaces.
+/// The header's text: a Python dict of three entries, in any order and with any spaces.
 class NpyText {
  public:
   NpyText(const FileReader& file, std::string prefix, std::string_view text)

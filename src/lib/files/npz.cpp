@@ -38,7 +38,7 @@ std::map<std::string, Array> load_members(const std::string& path, const NpzOpti
   const auto header_of = [&](const ZipMember& m, ZipMemberReader& reader) {
     return read_npy_header(file, array_name(file, m), m.bytes, [&](auto to) { reader.read(to); });
   };
-  for (const ZipMember& m : members) {  // all headers before any array takes memory
+  for (const ZipMember& m : members) {  // reads all headers before any array takes memory
     ZipMemberReader reader(file, m);
     const std::string name = array_name(file, m);
     const Type t = header_of(m, reader).type;

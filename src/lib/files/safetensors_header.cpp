@@ -1,4 +1,4 @@
-// Headers of safetensors files, which may come from anybody.
+// Headers of safetensors files, which are untrusted.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,8 +17,8 @@ using nlohmann::json;
 
 constexpr std::uint64_t most_header_bytes = 100'000'000;  // as the format's own library
 
-/// Takes the events of the JSON parser, and only those that a header has: nothing is stored that it has not, and nothing is
-/// nested deeper than the lists of an entry.
+/// Accepts only the JSON parser's events that a header has: it stores nothing else, and nothing is nested deeper than the lists of an
+/// entry.
 class HeaderEvents final : public nlohmann::json_sax<json> {
  public:
   HeaderEvents(const FileReader& file, SafetensorsHeader& header) : file_(file), header_(header) {}
@@ -111,9 +111,9 @@ class HeaderEvents final : public nlohmann::json_sax<json> {
   }
 
  private:
-  /// What the next event belongs to.
+  /// What the next event has to be.
   enum class At : std::uint8_t {
-    begin,  ///< the object of all
+    begin,  ///< the outermost object
     top,    ///< a name
     named,  ///< the object of that name
     entry,  ///< a key of it
@@ -148,7 +148,7 @@ class HeaderEvents final : public nlohmann::json_sax<json> {
   std::set<std::string> names_, seen_;
 };
 
-// Every byte behind the header belongs to one array.
+// Throws unless every byte after the header belongs to exactly one array.
 void check_offsets(const FileReader& file, SafetensorsHeader& header) {
   const std::uint64_t data = file.size() - header.bytes;
   auto& all = header.tensors;
@@ -171,7 +171,7 @@ void check_offsets(const FileReader& file, SafetensorsHeader& header) {
               "Every byte belongs to an array. Fetch or write the file again.");
 }
 
-// JSON of a text. Throws IoError unless it is UTF-8.
+// A text as JSON. Throws IoError unless it is UTF-8.
 std::string quoted(const char* function, const std::string& path, const std::string& text) {
   try {
     return json(text).dump();
@@ -211,7 +211,7 @@ void write_safetensors(FileWriter& file, const char* function, const std::string
   std::vector<const std::pair<const std::string, Array>*> order;
   order.reserve(arrays.size());
   for (const auto& entry : arrays) order.push_back(&entry);
-  // The widest first, as the format's own library: then every array begins at a multiple of its elements' size.
+  // The widest dtypes first, as in the format's own library: so every array is aligned to its elements' size.
   std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
     return itemsize(type_of(a->second).dtype) > itemsize(type_of(b->second).dtype);
   });

@@ -29,7 +29,7 @@ std::string text_of(const StaticValue& v) {
     case Held::unsigned_integer: return fmt::format("{}", v.word);
     case Held::real: {
       const double value =
-          std::bit_cast<double>(v.word);  // the shortest text that is read as the same number
+          std::bit_cast<double>(v.word);  // the shortest text that reads back as the same number
       return v.bytes == 4 ? fmt::format("{}", static_cast<float>(value)) : fmt::format("{}", value);
     }
     default: return std::string(v.text);
@@ -45,7 +45,7 @@ std::string kind_of(const StaticValue& v) {
   }
 }
 
-// The bytes of the number that `text` is, for a place that holds such as `v`; none where it is no such number.
+// The bytes of the number in `text`, little-endian; none if it is no number of type N that fits into `bytes`.
 template <class N> std::optional<std::string> bytes_of_number(std::string_view text, std::size_t bytes) {
   N value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -69,9 +69,9 @@ std::optional<std::string> bytes_of_text(const StaticValue& v, const std::string
   }
 }
 
-// Of an enum that has the values 0, 1, .. alone.
+// For an enum whose values are exactly 0, 1, ..
 bool is_value_of(const StaticValue& v, std::string_view text) {
-  std::uint64_t n = v.values;  // a negative one is no number here
+  std::uint64_t n = v.values;  // stays if from_chars fails, as for negative ones
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
   return error == std::errc() && end == text.data() + text.size() && n < v.values;
 }
@@ -83,7 +83,7 @@ bool is_value_of(const StaticValue& v, std::string_view text) {
       function, path, what));
 }
 
-// The first that are stored and have no place in the tree: what is missing may be there by another name.
+// The first stored entries without a place in the tree: what is missing may be there under another name.
 template <class Stored, class Leaves, class Text>
 std::string instead_of_it(const Stored& stored, const Leaves& leaves, const Text& text) {
   std::set<std::string> wanted{tree_mark};

@@ -27,7 +27,7 @@ void save_leaves(const std::string& path, const SavedTree& tree) {
   file.commit(true);
 }
 
-/// The tree with names of the file in place of paths.
+/// The tree with the file's names in place of paths.
 SavedTree renamed(SavedTree tree, std::map<std::string, std::string> names) {
   const auto rename = [&](auto& leaves) {
     for (auto& [name, leaf] : leaves) {
@@ -65,7 +65,7 @@ void load_leaves(const std::string& path, const SavedTree& paths, const LoadTree
   for (std::size_t k = 0; k < homes.size(); k++) {
     const auto& [name, like] = tree.arrays[k];
     TensorEntry entry = *entries.at(name);
-    entry.type.weak = type_of(*like).weak;  // a jitted function that knows `like` is not traced again
+    entry.type.weak = type_of(*like).weak;  // so that a function jitted for `like` is not traced again
     loaded.push_back(load_tensor(file, header, entry, homes[k]));
   }
   set_leaves(tree, std::move(loaded), values);

@@ -1,4 +1,4 @@
-// Archives of files (zip, with its extension to more than 4 GB): what .npz is.
+// Zip archives, with the extension to more than 4 GB (Zip64): the container of .npz.
 // Source: pkware.com/documents/casestudies/APPNOTE.TXT.
 #pragma once
 #include <zlib.h>
@@ -17,12 +17,12 @@ struct ZipMember {
   std::string name;
   bool deflated = false;
   std::uint32_t crc = 0;
-  std::uint64_t packed = 0, bytes = 0;  ///< how long it is in the file, and unpacked
-  std::uint64_t header = 0, begin = 0;  ///< where its own header and its bytes stand
+  std::uint64_t packed = 0, bytes = 0;  ///< compressed and uncompressed size
+  std::uint64_t header = 0, begin = 0;  ///< offsets of its local header and of its bytes
 };
 
-/// All members. Throws IoError unless they stand one behind another within the file, none over another one, are stored or
-/// deflated, not encrypted, and have names of their own; sizes of what is deflated are possible ones.
+/// All members. Throws IoError unless they are within the file, do not overlap, are stored or deflated, not encrypted, and have distinct
+/// names; the sizes of deflated ones are plausible.
 std::vector<ZipMember> zip_members(const FileReader& file);
 
 /// Reads a member from its beginning to its end.
@@ -32,7 +32,7 @@ class ZipMemberReader {
   ~ZipMemberReader();
   ZipMemberReader(const ZipMemberReader&) = delete;
   ZipMemberReader& operator=(const ZipMemberReader&) = delete;
-  /// The next bytes. Throws IoError where there are not as many; with the last ones, when the checksum is another one.
+  /// Reads the next bytes. Throws IoError if there are not as many, and with the last ones if the checksum differs.
   void read(std::span<std::byte> to);
 
  private:
@@ -47,7 +47,7 @@ class ZipMemberReader {
   std::vector<std::byte> packed_;
 };
 
-/// Writes members one behind another, and the directory.
+/// Writes members one after the other, then the directory.
 class ZipWriter {
  public:
   explicit ZipWriter(FileWriter& file) : file_(file) {}
@@ -58,7 +58,7 @@ class ZipWriter {
   void begin(const std::string& name, bool deflated);
   void write(std::span<const std::byte> bytes);
   void end();
-  /// The directory, behind the last member.
+  /// Writes the directory, after the last member.
   void finish();
 
  private:

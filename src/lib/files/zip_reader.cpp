@@ -1,4 +1,4 @@
-// Archives that are read.
+// Reading zip archives.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,11 +17,11 @@ namespace {
 constexpr std::uint64_t end_bytes = 22, end64_bytes = 56, locator_bytes = 20, entry_bytes = 46,
                         header_bytes = 30;
 constexpr std::uint64_t most_comment = 65535, most_directory = 256 << 20;
-// A deflated byte stands for at most 1032 (zlib.net/zlib_tech.html).
+// A deflated byte expands to at most 1032 (zlib.net/zlib_tech.html).
 constexpr std::uint64_t most_ratio = 1032;
 constexpr const char* whole_archive = "An archive is expected, all of it. Fetch or write the file again.";
 
-/// Little-endian numbers one behind another; the caller has checked that they are there.
+/// Consecutive little-endian numbers; the caller has checked that they are there.
 class Numbers {
  public:
   explicit Numbers(std::string_view bytes) : bytes_(bytes) {}
@@ -49,7 +49,7 @@ struct Directory {
   std::uint64_t at = 0, bytes = 0, entries = 0;
 };
 
-// The directory as its own end says, or the end of an archive of more than 4 GB in front of that.
+// The directory, from the end record, or from the Zip64 end record before it.
 Directory find_directory(const FileReader& file) {
   const std::uint64_t size = file.size(), tail_bytes = std::min(size, end_bytes + most_comment);
   const std::string tail = part_of(file, size - tail_bytes, tail_bytes);
@@ -90,7 +90,7 @@ Directory find_directory(const FileReader& file) {
   return d;
 }
 
-// What stands in the field for large members instead of the numbers that do not fit.
+// Reads from the Zip64 field the numbers that do not fit into their own fields.
 void read_large(const FileReader& file, std::string_view extra, ZipMember& m) {
   constexpr std::uint64_t elsewhere = 0xffffffff;
   for (Numbers n(extra); n.left() >= 4;) {
@@ -109,7 +109,7 @@ void read_large(const FileReader& file, std::string_view extra, ZipMember& m) {
     file.fail(fmt::format("does not say how long `{}` is", shown(m.name)), whole_archive);
 }
 
-/// The next entry of the directory, which is read from `at` on.
+/// The next entry of the directory, from `at` on.
 ZipMember read_entry(const FileReader& file, std::string_view directory, std::size_t& at) {
   const std::string_view rest = directory.substr(at);
   if (rest.size() < entry_bytes || !rest.starts_with("PK\1\2"))
@@ -141,7 +141,7 @@ ZipMember read_entry(const FileReader& file, std::string_view directory, std::si
   return m;
 }
 
-/// Finds the bytes of a member behind its own header. All of it ends before `end`.
+/// Finds the bytes of a member after its local header. Throws unless all of it ends before `end`.
 void find_bytes(const FileReader& file, ZipMember& m, std::uint64_t end) {
   const auto bad = [&] {
     file.fail(
@@ -210,7 +210,7 @@ void ZipMemberReader::read(std::span<std::byte> to) {
     bad(fmt::format("has the checksum {:08x} instead of {:08x}", crc_, member_.crc));
 }
 
-// Unpacks some of what fits into the stream's output; whether that was the end.
+// Inflates as much as fits into the stream's output; returns whether the stream has ended.
 bool ZipMemberReader::inflate_some() {
   if (stream_.avail_in == 0) {
     const auto n =

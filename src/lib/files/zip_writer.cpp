@@ -1,4 +1,4 @@
-// Archives that are written.
+// Writing zip archives.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,16 +10,16 @@ namespace shardarray::files {
 
 namespace {
 
-constexpr std::uint64_t most_short = 0xfffffffe;  // larger numbers stand in the field for large members
+constexpr std::uint64_t most_short = 0xfffffffe;  // larger numbers go to the Zip64 field
 constexpr unsigned version = 45;                  // the first with that field
-constexpr unsigned first_of_1980 = 0x21;          // members have no time: equal arrays are equal files
+constexpr unsigned first_of_1980 = 0x21;          // no timestamps: equal arrays give equal files
 
 void put_number(std::string& to, std::uint64_t value, std::size_t bytes) {
   for (std::size_t k = 0; k < bytes; k++) to += static_cast<char>(value >> 8 * k & 255);
 }
 std::uint64_t short_or_all(std::uint64_t value) { return value > most_short ? 0xffffffff : value; }
 
-// What both headers of a member share, behind the versions: flags, method, time, checksum, sizes, length of the name.
+// What both headers of a member share, after the versions: flags, method, time, checksum, sizes, length of the name.
 void put_member(std::string& to, const ZipMember& m, std::uint64_t packed, std::uint64_t bytes) {
   const bool is_ascii = std::all_of(m.name.begin(), m.name.end(), [](char c) { return c >= 0; });
   put_number(to, is_ascii ? 0 : 0x800, 2);  // else UTF-8
@@ -32,7 +32,7 @@ void put_member(std::string& to, const ZipMember& m, std::uint64_t packed, std::
   put_number(to, m.name.size(), 2);
 }
 
-// The sizes, which are known only at the member's end, stand in this field of its own header.
+// The Zip64 field of a local header, for sizes that are known only at the member's end.
 std::string size_field(const ZipMember& m) {
   std::string r;
   put_number(r, 1, 2);
@@ -53,11 +53,11 @@ std::string directory_entry(const ZipMember& m) {
     large = field + large;
   }
   std::string r = "PK\1\2";
-  put_number(r, 3 << 8 | version, 2);  // by a Unix
+  put_number(r, 3 << 8 | version, 2);  // made on Unix
   put_number(r, version, 2);
   put_member(r, m, short_or_all(m.packed), short_or_all(m.bytes));
   put_number(r, large.size(), 2);
-  put_number(r, 0, 2 + 2 + 2);       // no comment, the first disk, bytes of no kind
+  put_number(r, 0, 2 + 2 + 2);       // no comment, disk 0, no internal attributes
   put_number(r, 0100644u << 16, 4);  // a regular file
   put_number(r, short_or_all(m.header), 4);
   return r + m.name + large;
@@ -130,10 +130,10 @@ void ZipWriter::finish() {
   const bool large = count >= 0xffff || bytes > most_short || at > most_short;
   if (large) {
     end = "PK\6\6";
-    put_number(end, 44, 8);  // what follows in this record
+    put_number(end, 44, 8);  // the size of the rest of this record
     put_number(end, 3 << 8 | version, 2);
     put_number(end, version, 2);
-    put_number(end, 0, 4 + 4);  // of one disk
+    put_number(end, 0, 4 + 4);  // disk numbers
     put_number(end, count, 8);
     put_number(end, count, 8);
     put_number(end, bytes, 8);

@@ -13,7 +13,7 @@ namespace shardarray::data {
 
 namespace {
 
-// A number that from_chars finds out of range without saying on which side: the power of ten of its first digit does.
+// A number that from_chars finds out of range: the power of ten of its first digit tells on which side.
 double beyond(std::string_view s) {
   const std::size_t e = std::min(s.find_first_of("eE"), s.size());
   std::int64_t power = 0;

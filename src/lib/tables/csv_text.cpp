@@ -79,7 +79,7 @@ void CsvCursor::skip_line() {
 bool CsvCursor::next_row() {
   for (; at_ < text_.size(); skip_line()) {
     const std::string_view all = line();
-    // A row of empty fields is no empty line, also where tabs or spaces are between them.
+    // A row of empty fields is no empty line, even if tabs or spaces separate them.
     const bool is_empty =
         std::all_of(all.begin(), all.end(), [&](char c) { return is_space(c) && c != options_->delimiter; });
     const bool is_comment = !options_->comment.empty() && all.starts_with(options_->comment);
@@ -92,7 +92,7 @@ bool CsvCursor::next_row() {
   return false;
 }
 
-// at_ stands behind the quote that opens it; behind the one that closes it afterwards.
+// at_ is after the opening quote; afterwards it is after the closing one.
 std::string_view CsvCursor::quoted_field() {
   const char quote = options_->quote;
   unquoted_.clear();

@@ -1,4 +1,4 @@
-// The text of a table, and where a reader of it stands.
+// The text of a table, and a reader's position in it.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -14,14 +14,14 @@ namespace shardarray::data {
 /// The whole text of a plain or gzip file, without a byte order mark. Throws IoError.
 std::string read_csv_text(const char* function, const std::string& path, std::int64_t max_bytes);
 
-/// Goes through a text row by row and field by field. A copy goes on from the same place.
+/// Reads a text row by row and field by field. A copy continues from the same position.
 class CsvCursor {
  public:
-  /// All of these outlive it.
+  /// All arguments must outlive it.
   CsvCursor(const char* function, const std::string& path, const CsvOptions& options, std::string_view text);
-  /// To the next row that is no comment and not empty; all fields of the last one have been read. False: there is none.
+  /// Moves to the next row that is neither a comment nor empty, after all fields of the last one were read. False: there is none.
   bool next_row();
-  /// The next field of the row, without spaces and quotes around it; good until the next one is read. False: the row has ended.
+  /// The next field of the row, without the spaces and quotes around it; valid until the next one is read. False: the row has ended.
   bool next_field(std::string_view& field);
   std::int64_t row() const { return row_; }  ///< its line, from 1
   std::int64_t column() const { return column_; }
@@ -35,7 +35,7 @@ class CsvCursor {
   const std::string* path_;
   const CsvOptions* options_;
   std::string_view text_;
-  std::string unquoted_;  // a field whose quotes stand for others
+  std::string unquoted_;  // the current field, if it has doubled quotes
   std::size_t at_ = 0;
   std::int64_t row_ = 0, next_row_ = 1, column_ = 0;
   bool in_row_ = false;

@@ -21,13 +21,13 @@ namespace {
 
 constexpr std::size_t most_names = 1 << 16;
 
-/// One array that is read: what it holds so far, and where the next row has its elements.
+/// One array that is read: the bytes of a row, and those read so far.
 struct Part {
   DType dtype;
   std::size_t row = 0;  ///< bytes
   std::vector<std::byte> bytes = {};
 };
-/// Where a column of the file goes; nowhere: it is checked as little as text.
+/// Where a column of the file goes; -1: nowhere, it is not parsed.
 struct Target {
   int part = -1;
   std::size_t offset = 0;  ///< in the part's row, bytes
@@ -81,7 +81,7 @@ class TableReader {
   }
 
  private:
-  // The names of the columns, where somebody asks for them, and how many there are.
+  // Reads the names of the columns, if they are needed, and counts the columns.
   void read_names() {
     CsvCursor first = at_;
     if (!first.next_row())
@@ -172,7 +172,7 @@ class TableReader {
   std::vector<Target> targets_;
 };
 
-// What reads any text, or none.
+// Throws for options that would accept any text, or none.
 void check_options(const char* function, const CsvOptions& o) {
   api::need_real(function, o.dtype);
   const bool is_bad = o.delimiter == '\n' || o.delimiter == '\r' || o.delimiter == '\0' ||

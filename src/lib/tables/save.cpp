@@ -19,7 +19,7 @@ namespace shardarray::data {
 
 namespace {
 
-constexpr std::size_t enough = 1 << 20;  // bytes of text that are written at once
+constexpr std::size_t enough = 1 << 20;  // bytes of text per write
 
 std::string quoted(const std::string& name, char delimiter) {
   const auto is_special = [&](char c) { return c == delimiter || c == '"' || c == '\n' || c == '\r'; };
@@ -41,7 +41,7 @@ std::string header_line(const std::vector<std::string>& names, char delimiter) {
 }
 
 void check_delimiter(const char* function, char delimiter) {
-  // What stands in numbers and names would be read as a part of them.
+  // A character that numbers may contain would be read as a part of them.
   const bool is_bad = delimiter == '\n' || delimiter == '\r' || delimiter == '"' || delimiter == '\0' ||
                       delimiter == '.' || delimiter == '-' || delimiter == '+' ||
                       (delimiter >= '0' && delimiter <= '9') || (delimiter >= 'a' && delimiter <= 'z');
@@ -52,7 +52,7 @@ void check_delimiter(const char* function, char delimiter) {
         function, files::shown({&delimiter, 1})));
 }
 
-// 16-bit floats as the float32 of the same value.
+// 16-bit floats become float32 of the same value.
 Array readable(const Array& x, const char* function) {
   return itemsize(type_of(x, function).dtype) == 2 && is_floating(x.dtype()) ? x.astype(DType::float32) : x;
 }
