@@ -1,5 +1,5 @@
-// The fields of an aggregate: how many, references to them, and their names. Nothing is asked of the user: fields are
-// counted by brace initialisation, bound by structured bindings, named by the compiler's own text.
+// The fields of an aggregate: their number, references to them, their names. The user declares nothing: fields are counted by
+// brace initialisation, bound by structured bindings, and named by the compiler's __PRETTY_FUNCTION__.
 #pragma once
 #include <array>
 #include <concepts>
@@ -11,7 +11,7 @@
 
 namespace shardarray::detail {
 
-// Nothing here is ever called or read: only types and names are asked for.
+// What is declared here without a definition is never called or read: only its type and name are used.
 #if defined(__clang__)
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wundefined-var-template"
@@ -38,8 +38,8 @@ concept HasBase = std::is_aggregate_v<T> && requires {
 template <class T, std::size_t... I> consteval bool takes(std::index_sequence<I...>) {
   return requires { T{((void)I, AnyField<T>{})...}; };
 }
-/// The largest number of initialisers, 0 when there are more than max_fields + 1. Members without a default constructor
-/// make small numbers ill formed: those are passed over until the first that works.
+/// The largest number of initialisers up to max_fields + 1; 0 if none works. Members without a default constructor make small
+/// numbers ill formed: those are skipped until the first that works.
 template <class T, std::size_t N = 0, bool Found = false> consteval std::size_t count_initialisers() {
   if constexpr (N > max_fields + 1) return Found ? N - 1 : 0;
   else if constexpr (takes<T>(std::make_index_sequence<N>{})) return count_initialisers<T, N + 1, true>();
@@ -52,7 +52,7 @@ template <class T, std::size_t... I, std::size_t... J>
 consteval bool takes_brace(std::index_sequence<I...>, std::index_sequence<J...>) {
   return requires { T{((void)I, AnyField<T>{})..., {}, ((void)J, AnyField<T>{})...}; };
 }
-/// A C array swallows several initialisers, so that field_count counts its elements; as `{}` it is one.
+/// A C array takes several initialisers, so that field_count counts its elements; `{}` initialises all of it.
 template <class T> consteval bool has_c_array() {
   constexpr std::size_t n = field_count<T>;
   return []<std::size_t... I>(std::index_sequence<I...>) {

@@ -1,4 +1,4 @@
-// What the function wrappers have in common: checks of the function, and copies of its arguments with other arrays in them.
+// What the function wrappers share: checks of the function, and copies of its arguments with other arrays in them.
 #pragma once
 #include <string>
 #include <string_view>
@@ -10,8 +10,8 @@
 
 namespace shardarray {
 
-/// Marks an argument as given away without a move: `step(donated(model), x)` empties the arrays of `model` as
-/// `step(std::move(model), x)` does. Refers to its argument.
+/// Donates an argument without a move: `step(donated(model), x)` empties the arrays of `model` as `step(std::move(model), x)`
+/// does. Refers to its argument.
 template <class T> struct Donated { T& value; };
 template <class T> Donated<T> donated(T&& tree) = delete;  // a temporary is donated anyway
 template <class T> [[nodiscard]] Donated<T> donated(T& tree) {
@@ -22,9 +22,9 @@ template <class T> [[nodiscard]] Donated<T> donated(T& tree) {
 
 namespace detail {
 
-template <class T> inline constexpr char type_tag = 0;  // its address is the type: no two types share one
+template <class T> inline constexpr char type_tag = 0;  // its address identifies the type
 
-/// Text that is no std::string: a literal, a pointer to characters, a view.
+/// Text other than std::string: a literal, a pointer to characters, a view.
 template <class A>
 concept Text = !std::same_as<A, std::string> &&
                (std::same_as<std::decay_t<A>, const char*> || std::same_as<std::decay_t<A>, char*> ||
@@ -32,7 +32,7 @@ concept Text = !std::same_as<A, std::string> &&
 template <class A> struct ArgumentOf { using type = A; };
 template <class T> struct ArgumentOf<Donated<T>> { using type = std::remove_const_t<T>; };
 template <Text A> struct ArgumentOf<A> { using type = std::string; };
-/// The type of tree that stands behind an argument; text stands for a std::string.
+/// The type of an argument's tree; text becomes a std::string.
 template <class A> using argument_t = typename ArgumentOf<std::remove_cvref_t<A>>::type;
 template <class A> auto& argument(A& a) { return a; }
 template <class A>
@@ -43,8 +43,8 @@ template <class T> T& argument(const Donated<T>& d) { return d.value; }
 /// The result of F for copies of the arguments.
 template <class F, class... A> using result_t = std::remove_cvref_t<std::invoke_result_t<const F&, A...>>;
 
-/// A function of its own copies of the arguments. Its type says nothing of the function, so that what traces it is compiled
-/// once for all functions of these types.
+/// A function that gets its own copies of the arguments. The type does not contain the function, so the code that traces it is
+/// compiled once for all functions of these types.
 template <class R, class... A> using Body = FunctionRef<R(std::tuple<A...>&&)>;
 template <class... A, class F> Body<result_t<F, A...>, A...> body(const F& f) {
   return {&f, [](void* object, std::tuple<A...>&& args) -> result_t<F, A...> {
@@ -77,7 +77,7 @@ requires requires { typename F::template Entry<std::remove_cvref_t<A>...>; }
 struct EntryInto<F, A...> {
   using type = typename F::template Entry<std::remove_cvref_t<A>...>;
 };
-/// What PlacedCall enters where a call of a wrapper of F has such arguments: F, or what F wraps.
+/// The function that PlacedCall checks when a wrapper of F is called with such arguments: F, or what F wraps.
 template <class F, class... A> using Entry = typename EntryInto<F, A...>::type;
 template <class F, class R> struct ResultVerdict : TreeVerdict<std::remove_cvref_t<R>> {};
 template <class F> struct ResultVerdict<F, void> {
@@ -92,8 +92,8 @@ template <class F, class... A>
 requires std::invocable<const F&, A...>
 struct CallVerdict<F, A...> : ResultVerdict<F, std::invoke_result_t<const F&, A...>> {
 };
-/// Can F be called with these arguments, and is its result a tree? Judged behind the arguments. A function that judges its calls itself
-/// (its Verdict) is asked first: compilers list the way into it otherwise.
+/// Can F be called with these arguments, and is its result a tree? Judged after the arguments. A function that judges its calls itself
+/// (its Verdict) is asked first: otherwise compilers list the path into it.
 template <class F, class... A> struct FunctionVerdict : CallVerdict<F, A...> {};
 template <class F, class... A>
 requires requires { typename F::template Verdict<std::remove_cvref_t<A>...>; }

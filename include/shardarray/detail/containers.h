@@ -1,4 +1,4 @@
-// The standard library's types that trees are made of.
+// The standard library's types that trees may consist of.
 #pragma once
 #include <array>
 #include <functional>

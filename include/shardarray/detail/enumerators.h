@@ -1,4 +1,4 @@
-// Which numbers an enum has, as the compiler knows them.
+// The number of values of an enum, from the names that the compiler prints.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -8,8 +8,8 @@ namespace shardarray::detail {
 
 /// How the compiler prints values of an enum: "mode::a, mode::b, (mode)2".
 template <auto... v> consteval const char* printed_values() { return __PRETTY_FUNCTION__; }
-/// How many values an enum of a byte has, if they are 0, 1, .. without a gap; else 0, as for enums of more bits: of them not all
-/// numbers can be looked at, and sums of flags are no mistake.
+/// How many values an enum of one byte has, if they are 0, 1, .. without gaps; else 0. Also 0 for wider enums: not all of their
+/// numbers can be tried, and combined flags are legitimate.
 template <class T> consteval std::uint8_t enumerators() {
   if constexpr (sizeof(T) != 1 || !requires { T{0}; }) return 0;
   else {
@@ -18,7 +18,7 @@ template <class T> consteval std::uint8_t enumerators() {
     }
     (std::make_index_sequence<256>());
     std::size_t values = 0, count = 0;
-    // a number without a name is printed as a cast, which ends in it
+    // a number without a name is printed as a cast: (mode)2
     for (std::size_t at = text.find("v = "), end = at; end != text.npos; at = end + 1, count++) {
       end = text.find(", ", at);
       const std::string_view one = text.substr(at, end == text.npos ? end : end - at);

@@ -1,4 +1,4 @@
-// What a call gives that a template has refused: compilers have told why, and nothing else should fail of it.
+// The result of a call that a template has refused: the compiler has said why, and nothing else should fail because of it.
 #pragma once
 #include <concepts>
 #include <initializer_list>
@@ -13,11 +13,11 @@ namespace shardarray::detail {
 
 template <class T> inline constexpr bool is_initializer_list = false;
 template <class T> inline constexpr bool is_initializer_list<std::initializer_list<T>> = true;
-/// What no Array becomes by itself. (An initializer_list would make assignments to containers ambiguous.)
+/// Types that an Array does not convert to. (An initializer_list would make assignments to containers ambiguous.)
 template <class T>
 concept NotOfArray = !std::convertible_to<const Array&, T> && std::destructible<T> && !is_initializer_list<T>;
 
-/// Stands for any result: an Array as an argument and as a leaf, the type that it is assigned to, a pair, two names in
+/// Works as any result: an Array as an argument or a leaf, the type that it is assigned to, a pair, two names in
 /// `auto [a, b] = ..`, a function, a range.
 struct Failed : Array {
   template <NotOfArray T> operator T() const;
@@ -48,10 +48,10 @@ SHARDARRAY_OPERATOR(!=)
 #undef SHARDARRAY_OPERATOR
 template <std::same_as<Failed> A> Failed operator-(const A&);
 
-/// What a tree ends in.
+/// The leaves of trees.
 template <class T>
 concept Leaf = std::same_as<T, Array> || std::same_as<T, Failed>;
-/// Of what nothing more is said.
+/// Types that cause no further messages.
 template <class T> inline constexpr bool has_failed = std::same_as<T, Failed>;
 template <class A, class B>
 inline constexpr bool has_failed<std::pair<A, B>> = has_failed<A> || has_failed<B>;
@@ -78,7 +78,7 @@ template <class F, class... A> consteval auto refused_type() {
     return decltype(declared_result(&F::operator()))();
   else return std::type_identity<Failed>();
 }
-/// The type of a refused call of F: what F says itself, what it returns for any arguments, or Failed.
+/// The type of a refused call of F: what F declares, what it returns for any arguments, or Failed.
 template <class F, class... A>
 using refused_t = refusal_of<std::remove_cvref_t<typename decltype(refused_type<F, A...>())::type>>;
 template <class F, class... A> [[nodiscard]] refused_t<F, A...> refused();

@@ -1,4 +1,4 @@
-// Function objects of one and of two arrays: one class for each name, so that each is a type of its own.
+// Function objects of one and two arrays: one class per name, so that each has its own type.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -8,7 +8,7 @@
 namespace shardarray {
 
 namespace detail {
-/// A text as a template's argument.
+/// A string as a template argument.
 template <std::size_t size> struct SHARDARRAY_API FixedString {
   consteval FixedString(const char (&s)[size]) { std::copy_n(s, size, text); }
   char text[size] = {};

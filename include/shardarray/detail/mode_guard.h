@@ -1,4 +1,4 @@
-// What the guards of modes that are on or off have in common.
+// The base of guards for modes that are on or off.
 #pragma once
 #include "shardarray/export.h"
 
@@ -8,7 +8,7 @@ struct Modes;
 
 namespace detail {
 
-/// One of this thread's modes is set while it lives, then it is what it was.
+/// Sets one of this thread's modes while it lives, then restores it.
 class SHARDARRAY_API ModeGuard {
  public:
   ModeGuard(const ModeGuard&) = delete;

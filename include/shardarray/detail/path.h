@@ -1,4 +1,4 @@
-// Where a leaf stands in a tree, and references to functions.
+// The position of a leaf in a tree, and references to functions.
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -12,29 +12,29 @@
 
 namespace shardarray {
 
-/// A place in a tree. It lives on the stack while the tree is walked: text is made only when somebody asks for it.
+/// A position in a tree. It lives on the stack while the tree is walked; text is made only on demand.
 struct SHARDARRAY_API Path {
   const Path* up = nullptr;    ///< null: the tree itself, or the argument `ordinal` of a call
-  std::string_view name = {};  ///< of the field or key; empty: known by its position
+  std::string_view name = {};  ///< of the field or key; empty: it has a position only
   std::uint32_t ordinal = 0;   ///< position among `count` siblings
   std::uint32_t count = 0;     ///< 0: the tree itself
-  // Of fields, those that are static values left out.
+  // The same for fields, without those that are static values.
   std::uint32_t tree_ordinal = 0;
-  std::uint32_t tree_count = 0;  ///< 0: what is no field
+  std::uint32_t tree_count = 0;  ///< 0: not a field
   /// `0.layers[1].weight`; empty for the tree itself.
   [[nodiscard]] std::string text() const;
 };
 
 namespace detail {
 
-/// f(), whose errors name the place.
+/// f(); its errors name the position.
 template <class F> auto at_path(const Path& path, const F& f) try { return f(); } catch (Error& error) {
   if (const std::string text = path.text(); !text.empty()) error.add_path(text);
   throw;
 }
 
 template <class Signature> class FunctionRef;
-/// A function that outlives the call it is given to: no allocation, no copy.
+/// A reference to a function that outlives the call it is passed to: no allocation, no copy.
 template <class R, class... A> class FunctionRef<R(A...)> {
  public:
   template <class F>

@@ -1,4 +1,4 @@
-// The line of a call that takes any number of arguments, behind which no default argument can stand.
+// The user's line for calls with any number of arguments, after which no default argument can follow.
 #pragma once
 #include <concepts>
 #include <tuple>
@@ -8,7 +8,7 @@
 #include "shardarray/detail/verdict.h"
 #include "shardarray/error.h"
 
-// SHARDARRAY_n(X) is X(1), ..., X(n). The operators themselves are no macros: compilers would tell of each in every message.
+// SHARDARRAY_n(X) is X(1), ..., X(n). The operators themselves are no macros: compilers would mention each in every message.
 #define SHARDARRAY_1(X) X(1)
 #define SHARDARRAY_2(X) SHARDARRAY_1(X), X(2)
 #define SHARDARRAY_3(X) SHARDARRAY_2(X), X(3)
@@ -30,7 +30,7 @@
 #define SHARDARRAY_PASSED(k) std::forward<A##k>(a##k)
 #define SHARDARRAY_NAMED(k) std::remove_cvref_t<A##k>
 #define SHARDARRAY_ENTERED(k) std::declval<typename Entry::template At<(k)>>()
-// W is Where: a call of more arguments has none of this number. S is Self, complete.
+// W is always Where: a call with more arguments does not match. S is Self, complete by then.
 // clang-format off
 #define SHARDARRAY_PARAMETERS(list)                                                                               \
   list(SHARDARRAY_TYPE), std::same_as<Where> W = Where,                                                           \
@@ -44,15 +44,15 @@
 
 namespace shardarray::detail {
 
-/// Throws on, with a place if the error has none.
+/// Rethrows, with a place if the error has none.
 [[noreturn]] inline void rethrow_with(Error& error, Where w) {
   error.add_place(w);
   throw;
 }
 
-/// Of the types of arguments: none is the line of a call.
+/// Whether none of the argument types is Where.
 template <class... A> inline constexpr bool no_place = !(std::same_as<A, Where> || ...);
-/// The types with which PlacedCall enters a function F, and those behind it: F's own, if the arguments are trees.
+/// The function that PlacedCall checks, and its parameter types: F and A, if the arguments are trees; else one that takes anything.
 template <bool are_trees, class F, class... A> struct EntryOf {
   using Function = F;
   template <std::size_t k> using At = std::tuple_element_t<k - 1, std::tuple<A...>>;
@@ -63,11 +63,11 @@ struct TakesAnything {
 };
 template <class F, class... A> struct EntryOf<false, F, A...> : EntryOf<true, TakesAnything, A...> {};
 
-/// The call operator of what jit, grad, vmap and their kin return: `call(line, args...)` of Self. An error that has no place yet
-/// gets that of the call; nothing is done for a call that throws none. Calls of more than sixteen arguments have no line.
+/// The call operator of what jit, grad, vmap and their kin return: it calls Self's `call(line, args...)`. An error without a place
+/// gets that of the call; calls that do not throw cost nothing. Calls with more than sixteen arguments have no line.
 ///
-/// Self::Entry<A...>, an EntryOf, and Self::Verdict<A...> are asked here, so that what compilers say of a function's body and of a call
-/// has a short way to the user's line.
+/// Self::Entry<A...>, an EntryOf, and Self::Verdict<A...> are checked here, so that compilers' messages about a function's body and about
+/// a call have a short path to the user's line.
 template <class Self> class PlacedCall {
  public:
   auto operator()(Where w = Where::here()) const try { return self().call(w); } catch (Error& error) {
@@ -162,7 +162,7 @@ template <class Self> class PlacedCall {
   const Self& self() const { return static_cast<const Self&>(*this); }
 };
 
-/// The same for a function of the library, whose result is what it is called for:
+/// The same for a function of the library, whose result must not be discarded:
 /// `constexpr PlacedFunction<combine_fn> combine{}` is called as combine_fn::call(line, args...).
 template <class F> class PlacedFunction : public F {
  public:

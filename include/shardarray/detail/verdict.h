@@ -1,17 +1,17 @@
-// What a template says of arguments that it cannot take: one sentence, and few lines of the compiler's around it.
+// How templates refuse arguments that they cannot take: with one sentence, and few of the compiler's lines around it.
 //
-// A verdict is a type with `good` and `Complaint`, whose ok() has a static_assert with the sentence. They are judged where the user's call
-// arrives, so that the way there, which compilers list, is short.
+// A verdict is a type with `good` and `Complaint`, whose ok() has a static_assert with the sentence. Verdicts are judged where the user's
+// call enters, so that the path there, which compilers list, is short.
 #pragma once
 #include <concepts>
 
 namespace shardarray::detail {
 
-/// Of what is good.
+/// The Complaint of what is good.
 struct NoComplaint {
   static consteval bool ok() { return true; }
 };
-/// Of what another call has complained already.
+/// The Complaint of what was reported before.
 struct SaidBefore {
   static consteval bool ok() { return false; }
 };
@@ -20,7 +20,7 @@ template <bool good, class V, class... More> struct ComplaintOf { using type = t
 template <class V, class... More> struct ComplaintOf<true, V, More...> : FirstComplaint<More...> {};
 template <class V, class... More> struct FirstComplaint<V, More...> : ComplaintOf<V::good, V, More...> {};
 
-/// `if constexpr (Judged<...>::ok())`: are all verdicts good? The sentence of the first that is not; those behind it are not asked.
+/// `if constexpr (Judged<...>::ok())`: are all verdicts good? Reports the first that is not; later ones are not instantiated.
 template <class... Verdicts> using Judged = typename FirstComplaint<Verdicts...>::type;
 /// Several verdicts as one.
 template <class... Verdicts> struct AllGood {
