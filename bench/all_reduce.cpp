@@ -1,5 +1,5 @@
-// Sums over eight virtual devices beside what reading and writing all eight buffers in place costs, the bound where every
-// device gets the sum in its own buffer.
+// Sums over eight virtual devices, compared with reading and writing all eight buffers in place: the bound if every device gets the sum in
+// its own buffer.
 #include <shardarray/shardarray.h>
 
 #include <array>

@@ -1,5 +1,6 @@
-// The frame of all benches: measures named cases in one run, prints each figure beside its floor, writes JSON:
-// a list of {"name", "value", "unit", "floor", "ratio"}, with "aim" where the ratio or the figure has one. Benches with a table of their own use `Case` and `measure`.
+// The harness of all benches: measures named cases in one run, prints each figure beside its floor, writes JSON: a list of
+// {"name", "value", "unit", "floor", "ratio"}, with "aim" if the ratio or the figure has one. Benches with a table of their own use
+// `Case` and `measure`.
 //
 //   int main(int argc, char** argv) {
 //     bench::Suite suite;
@@ -8,9 +9,9 @@
 //     return suite.main(argc, argv);
 //   }
 //
-// A sample is as many calls as take at least 10 ms, after one untimed call (none before a call of 0.1 s or more); calls that only ask are waited for at its end. Cases
-// are sampled in rounds of shuffled order, so that heat and clock drift rank none of them; the table shows medians and the median absolute deviation. `ratio` is
-// time / the floor's time, taken round by round: 1 is the floor, 2 is twice as slow.
+// A sample is as many calls as take at least 10 ms, after one untimed call (none before a call of 0.1 s or more); asynchronous calls are
+// waited for at its end. Cases are sampled in rounds of shuffled order, so that heat and clock drift favour none; the table shows
+// medians and the median absolute deviation. `ratio` is time / the floor's time, round by round: 1 is the floor, 2 is twice as slow.
 #pragma once
 #include <fmt/format.h>
 
@@ -30,10 +31,10 @@ namespace bench {
 template <class T> void keep(const T& value) { asm volatile("" : : "g"(&value) : "memory"); }
 
 struct CaseOptions {
-  std::string floor = {};  ///< the case that is the limit or peer of this one
+  std::string floor = {};  ///< the name of the case that is the limit or peer of this one
   double per_call = 1;     ///< operations in one call: the figure is time / per_call
   double flops = 0;        ///< of one call: adds GFLOP/s to the table
-  double aim = 0;          ///< the ratio is to be at most so much; 0: no aim
+  double aim = 0;          ///< the largest ratio allowed; 0: no aim
 };
 
 inline double median(std::vector<double> v) {
@@ -48,20 +49,20 @@ struct Case {
   std::function<void()> call;
   CaseOptions options = {};
   int calls = 1;                     ///< in one sample
-  double first = 0;                  ///< seconds of the first call, which no sample holds
-  bool warms_itself = false;         ///< a call is so long that none is made before a sample
-  std::vector<double> seconds = {};  ///< per operation, one entry a round
-  /// Of a call that only asks: returns when all that was asked for is there.
+  double first = 0;                  ///< seconds of the first call, which is in no sample
+  bool warms_itself = false;         ///< a call takes so long that samples need no untimed one
+  std::vector<double> seconds = {};  ///< per operation, one entry per round
+  /// For an asynchronous call: returns when its results are ready.
   std::function<void()> wait = {};
   double time() const { return median(seconds); }
-  /// The median absolute deviation as a part of the time.
+  /// The median absolute deviation, relative to the time.
   double spread() const {
     std::vector<double> d;
     for (const double s : seconds) d.push_back(std::abs(s - time()));
     return median(d) / time();
   }
 };
-/// n values between -1 and 1, the same ones for the same seed.
+/// n values between -1 and 1, the same for the same seed.
 inline std::vector<float> random_floats(std::size_t n, unsigned seed = 1) {
   std::mt19937 bits(seed);
   std::uniform_real_distribution<float> uniform(-1, 1);
@@ -78,7 +79,7 @@ inline double ratio(const Case& c, const Case& floor) {
 }
 
 inline double sample(const Case& c) {
-  constexpr int most_ahead = 1000;  // calls: what they need stays in use until they are done
+  constexpr int most_ahead = 1000;  // calls: their memory stays in use until they are done
   const auto start = std::chrono::steady_clock::now();
   for (int k = 1; k <= c.calls; k++) {
     c.call();

@@ -1,6 +1,6 @@
-// Sorts, searches, rows, factorisations, Fourier transforms, attention and a long recurrence beside the same written by hand. The standard library's sorts, sums into rows and
-// the recurrence are one thread's, as somebody would write them first, and so are LAPACK's functions; copies and the BLAS's products run on
-// all workers. A copy is no more than the memory that a Fourier transform must touch.
+// Sorts, searches, rows, factorisations, Fourier transforms, attention and a long recurrence, compared with the same by hand. The
+// standard library's sorts, sums into rows, the recurrence and LAPACK's functions use one thread, as a first version would; copies and
+// the BLAS's products use all workers. The copy is only the memory traffic that a Fourier transform cannot avoid.
 #include <shardarray/shardarray.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ sa::Array normal(std::int64_t seed, const sa::Shape& shape) {
   return sa::random::normal(sa::random::key(seed), shape);
 }
 
-/// f(inputs...) beside the case `floor`.
+/// Adds f(inputs...), compared with the case `floor`.
 template <class F, class... A>
 void add(bench::Suite& suite, const std::string& name, const std::string& floor, const F& f,
          const A&... inputs) {
@@ -127,7 +127,7 @@ void add_loop(bench::Suite& suite) {
       table, x);
 }
 
-// LAPACK's functions themselves, on copies of one matrix.
+// Compares with LAPACK's functions, on copies of one matrix.
 void add_factorisations(bench::Suite& suite) {
   constexpr int n = 1024, sides = 64;
   const sa::Array x = normal(1, {n, n}), b = normal(2, {n, sides});
@@ -179,7 +179,7 @@ void add_fourier(bench::Suite& suite) {
   }
 }
 
-// Both products of attention for each head, all heads on all workers, and nothing between them.
+// The floor: only the two products of attention, per head, with the heads on all workers.
 void add_attention(bench::Suite& suite, int n) {
   const sa::Blas* const blas = sa::blas();
   constexpr int heads = 8, features = 64;
@@ -215,7 +215,7 @@ void add_attention(bench::Suite& suite, int n) {
       normal(1, shape), normal(2, shape), normal(3, shape));
 }
 
-// A gated recurrent unit of 32 that reads 32 features, step by step.
+// A GRU with 32 hidden and 32 input features, step by step.
 void add_recurrence(bench::Suite& suite) {
   constexpr std::size_t steps = 10'000, n = 32;
   const sa::Array x = normal(1, {steps, n}), w = normal(2, {n, 3 * n}) / std::sqrt(32.0),

@@ -1,6 +1,6 @@
-// Which of OpenBLAS's kernels are fastest here. Every candidate runs in a process of its own, since the library decides when
-// it is loaded; the winner is kept in the cache folder, where the library reads it when it opens
-// OpenBLAS: for factorisations, most of which is products, and for products with a vector.
+// Finds the fastest of OpenBLAS's kernels on this machine. Every candidate runs in its own process, as OpenBLAS chooses when it is loaded;
+// the winner is stored in the cache folder, where the library reads it when it opens OpenBLAS: for factorisations, which are mostly
+// products, and for products with a vector.
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -18,7 +18,7 @@ namespace {
 constexpr int sizes[] = {256, 512, 1024};
 using Figures = std::array<double, std::size(sizes)>;  // GFLOP/s of one thread
 
-// The best of some products of every size: other programs only slow them down.
+// The best of several products of every size: other programs only slow them down.
 void measure_here() {
   const sa::Blas* blas = sa::blas();
   if (blas == nullptr) return;
@@ -39,7 +39,7 @@ void measure_here() {
   }
 }
 
-// All zero: the core type does not run here.
+// All zero if the core type does not run here.
 Figures measured(const std::string& core) {
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
   const std::string command =
@@ -69,7 +69,7 @@ int main(int argc, char** argv) {
   const char* const cores[] = {"ARMV8", "NEOVERSEN1", "NEOVERSEV1", "THUNDERX3T110"};
 #endif
   std::map<std::string, Figures> best;
-  for (int round = 0; round < 3; round++)  // in turns: what else runs here slows all of them
+  for (int round = 0; round < 3; round++)  // in turns: other programs slow all of them
     for (const char* core : cores) {
       const Figures f = measured(core);
       for (std::size_t k = 0; k < f.size(); k++) best[core][k] = std::max(best[core][k], f[k]);

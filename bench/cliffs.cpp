@@ -1,6 +1,6 @@
-// Where a small change must not cost a multiple: a long program of few kernels against the same one compiled at once, two workers
-// against one on small dependent steps with and without a competing load, values that vanish against normal ones, what is reduced as a
-// whole (time beside the plain sum, peak beside the input), long sums and products (error).
+// Performance cliffs, where a small change must not cost a multiple: a long program of few kernels against the same compiled at once, two
+// workers against one on small dependent steps with and without a competing load, denormal against normal values, full reductions (time
+// against the plain sum, peak against the input), long sums and products (error).
 #include <shardarray/shardarray.h>
 
 #include <atomic>
@@ -20,7 +20,7 @@ namespace sa = shardarray;
 
 namespace {
 
-// The leading components of rows by orthogonal iteration, unrolled: equal small steps, and one large product.
+// The leading principal components of rows by orthogonal iteration, unrolled: many equal small steps, and one large product.
 sa::Array components(const sa::Array& rows, int count, int iterations) {
   const sa::Array x = rows - sa::mean(rows, 0);
   const sa::Array covariance = sa::matmul(sa::transpose(x), x);
@@ -41,7 +41,7 @@ sa::Array components(const sa::Array& rows, int count, int iterations) {
   return sa::stack(q);
 }
 
-// Threads that compute all the time, two for each core.
+// Threads that compute all the time, two per core.
 class Load {
  public:
   explicit Load(bool on) {
@@ -64,7 +64,7 @@ class Load {
 }  // namespace
 
 int main(int argc, char** argv) {
-  setenv("SHARDARRAY_CACHE_DIR", "", 1);  // nothing compiled comes from the disk
+  setenv("SHARDARRAY_CACHE_DIR", "", 1);  // no cached kernels from the disk
   bench::Suite suite;
   const sa::Array rows = sa::random::normal(sa::random::key(1), {3000, 256});
   const auto pca = [](const sa::Array& x) { return components(x, 4, 100); };
@@ -78,7 +78,7 @@ int main(int argc, char** argv) {
   const std::string always = "long program, compiled at once";
   const auto compiled = sa::jit(pca);
   suite.add(always, mode(sa::CodegenMode::always, [=] { compiled(rows).block_until_ready(); }));
-  // Its own program: 20 calls are over before it is measured.
+  // A program of its own: it has had 20 calls before it is measured.
   const auto tiered = sa::jit([=](const sa::Array& x) { return pca(x) + 0.0; });
   mode(sa::CodegenMode::on, [&] {
     for (int k = 0; k < 20; k++) tiered(rows).block_until_ready();
@@ -148,7 +148,7 @@ int main(int argc, char** argv) {
   reduced("mean(int8, float32)", whole,
           [](const sa::Array& y) { return sa::mean(y, {.dtype = sa::float32}); });
 
-  // Of a billion equal numbers, which are the worst; nothing of that is stored.
+  // Reduces a billion equal numbers, the worst case; they are never stored.
   const std::int64_t many = 1'000'000'000;
   const auto error = [&](const std::string& name, const sa::Array& value, double want) {
     suite.add_count("error of " + name, std::abs(value.item<double>() / want - 1), "relative", 1e-6);

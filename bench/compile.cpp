@@ -1,5 +1,5 @@
-// Cold calls on graphs of 1,000 to 100,000 operations, nothing cached: time per operation, from recording to the result. It
-// should not grow with the graph. All rounds take a quarter of an hour, --quick four minutes, --filter chain less.
+// Cold calls on graphs of 1,000 to 100,000 operations, with nothing cached: time per operation from recording to the result, which should
+// not grow with the graph. All rounds take a quarter of an hour, --quick four minutes, --filter chain less.
 #include <shardarray/shardarray.h>
 
 #include <vector>

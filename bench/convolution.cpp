@@ -1,4 +1,4 @@
-// Convolutions beside the multiply-adds that a core can do and the BLAS's product of as many of them.
+// Convolutions, compared with a core's peak of multiply-adds and with a BLAS product of as many.
 #include <shardarray/shardarray.h>
 
 #include "bench.h"
@@ -30,7 +30,7 @@ void add_product(bench::Suite& suite, const std::string& name, int m, int n, int
             {.flops = 2.0 * m * n * k});
 }
 
-/// On one worker; `work` is what one result needs.
+/// Adds a convolution on one worker; `work`: multiply-adds per result.
 template <class F>
 void add_conv(bench::Suite& suite, const std::string& name, const F& f, const sa::Shape& x,
               const sa::Shape& kernel, double work, const std::string& floor) {

@@ -1,8 +1,7 @@
-// What programs reach on the default platform (SHARDARRAY_PLATFORM=cuda: a GPU), beside what the device itself can do, which
-// `./dev gpu run bench` measures in the same run (bench/gpu_ceilings.cu): its copy rate (--copy-gbs), products by cuBLASLt alone
-// (--cublaslt-...), draws by cuRAND (--curand-...). Prints a Markdown table with the aims of device_aims.h. In place of that: with
-// --start what a new process waits for, with --memory what the document's step needs, with --cpu-start what programs that use no
-// GPU pay for the plug-in.
+// What programs reach on the default platform (SHARDARRAY_PLATFORM=cuda: a GPU), compared with the device's own rates, which
+// `./dev gpu run bench` measures in the same run (bench/gpu_ceilings.cu): its copies (--copy-gbs), products by cuBLASLt alone
+// (--cublaslt-...), draws by cuRAND (--curand-...). Prints a Markdown table with the aims of device_aims.h. Other modes: --start: what a
+// new process waits for; --memory: what the document's step needs; --cpu-start: what the plug-in costs programs that use no GPU.
 #include <shardarray/shardarray.h>
 #include <stdlib.h>
 
@@ -27,7 +26,7 @@ using bench::seconds_of;
 
 namespace {
 
-/// Over all devices: along the first dimension, or whole on each.
+/// Over all devices: sharded along the first dimension, or replicated.
 sa::Sharding over_devices(const sa::P& spec) {
   return sa::NamedSharding(sa::make_mesh({{"d", sa::device_count()}}), spec);
 }
@@ -48,7 +47,7 @@ class Cases {
  public:
   Cases(bench::DeviceTable& table, const Ceilings& most) : table_(table), most_(most) {}
 
-  /// f(x) of random data, jitted.
+  /// Adds jitted f(x) of random data.
   void add(const std::string& name, const sa::Shape& shape, sa::DType dtype, double operands_moved,
            sa::Array (*f)(const sa::Array&)) {
     if (table_.leaves_out(name)) return;
@@ -63,7 +62,7 @@ class Cases {
     const auto adam = bench::adam(elements, [](const sa::Array& x) { return placed(x, cut()); });
     table_.add(name, {7 * 4 * static_cast<double>(elements), most_.copy}, adam);
   }
-  /// Draws of float32 by Philox, whose keys are values: a program does not know them.
+  /// Adds float32 draws by Philox; keys are arguments, so that programs do not depend on them.
   void add_draws(const std::string& name, std::int64_t elements, const Ceiling& most,
                  sa::Array (*draw)(const sa::Array& key, std::int64_t n)) {
     if (table_.leaves_out(name)) return;
@@ -133,7 +132,7 @@ void print_row(const std::string& name, double seconds) {
 }
 constexpr const char* head_of_rows = "| case | time | aim | |\n|---|---|---|---|\n";
 
-/// In a process that has computed other things.
+/// The time of a new expression, in a process that has computed others.
 double first_result_of_new_expression() {
   const sa::Array x = sa::block_until_ready(sa::arange(64.0));
   const std::vector<std::function<sa::Array()>> all = {
@@ -146,7 +145,7 @@ double first_result_of_new_expression() {
   return bench::median(seconds);
 }
 
-/// What a new process waits for, with kernels that are `compiled`, `from the disk` or `interpreted`.
+/// What a new process waits for; `kernels` are `compiled`, `from the disk` or `interpreted`.
 void print_start(const std::string& kernels) {
   fmt::print("{}", head_of_rows);
   print_row("devices", seconds_of([] { static_cast<void>(sa::device_count()); }));
@@ -165,10 +164,10 @@ void print_start(const std::string& kernels) {
   print_row("first result of a new expression, " + how, first_result_of_new_expression());
 }
 
-/// What the document's step has in use, and what is held for it.
+/// The memory that the document's step uses, and what is held for it.
 void print_memory(std::int64_t batch) {
   bench::DocumentStep step(batch);
-  for (int k = 0; k < 5; k++) {  // replayed at last
+  for (int k = 0; k < 5; k++) {  // the last ones are graph replays
     step.ask();
     step.wait();
   }
@@ -189,7 +188,7 @@ void print_memory(std::int64_t batch) {
              held / in_use, bench::at_most(bench::aim_of_held, held / in_use));
 }
 
-/// Start of programs that compute on the CPU and say nothing of it, with the plug-in beside the library and without.
+/// The start of programs that use the CPU by default, with and without the plug-in beside the library.
 int print_cpu_start(const std::string& program, bool quick) {
   const std::string command = "'" + program + "' --cpu-result >/dev/null 2>&1";
   const char* const set = std::getenv("SHARDARRAY_PLUGIN_DIR");

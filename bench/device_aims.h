@@ -1,4 +1,4 @@
-// What bench/device.cpp aims at on a GPU. All of its aims stand here; those beside JAX are in bench/peers/rows.py.
+// All aims of bench/device.cpp on a GPU; those against JAX are in bench/peers/rows.py.
 #pragma once
 #include <fmt/format.h>
 
@@ -14,8 +14,8 @@ struct Aim {
   double limit;
 };
 
-/// Of the GPU's own rate, at least: of its copy, of cuBLASLt alone, of cuRAND. Normal draws have no aim: cuRAND's are other numbers,
-/// which take less to make.
+/// At least this part of the GPU's own rate: of its copy, of cuBLASLt alone, of cuRAND. Normal draws have no aim: cuRAND's are other
+/// numbers, which are cheaper.
 constexpr Aim rate_aims[] = {{"x + 1", 0.90},
                              {"gelu", 0.90},
                              {"gelu bfloat16", 0.90},
@@ -41,9 +41,9 @@ constexpr Aim time_aims[] = {{"the document's step as one kernel", 12e-6},
                              {"first call of the document's step, kernels from the disk", 0.2},
                              {"first result of a new expression, interpreted", 1e-3},
                              {"start on the CPU, more with the plug-in", 5e-3}};
-/// Of the time on one device, at most.
+/// At most this multiple of the time on one device.
 constexpr double aim_of_one_device = 1.10;
-/// Of memory, at most: what a step has in use beside what `explain` says, what is held beside the most that was in use.
+/// At most these ratios of memory: what a step uses to what `explain` says, what is held to the most that was in use.
 constexpr double aim_of_explained = 1.0, aim_of_held = 2.0;
 
 inline std::optional<double> aim_of(std::span<const Aim> aims, std::string_view row) {

@@ -1,4 +1,4 @@
-// The table of bench/device.cpp: times of cases, beside what the device itself does, beside one device, and their aims.
+// The table of bench/device.cpp: times of cases, compared with the device's own rates and with one device, and their aims.
 #pragma once
 #include <shardarray/shardarray.h>
 
@@ -25,20 +25,20 @@ inline double seconds_of(const std::function<void()>& f) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// Of what a library or the device does alone, and what it is counted in.
+/// The rate of a library or of the device alone, and its unit.
 struct Ceiling {
   std::string of, unit;
   double scale = 1;  ///< of the unit
-  double rate = 0;   ///< in that unit; 0: it is not known
+  double rate = 0;   ///< in that unit; 0: unknown
 };
 
-/// What one call does.
+/// The work of one call.
 struct Work {
   double amount = 0;  ///< bytes read and written, or operations
   Ceiling ceiling = {};
 };
 
-/// The times of a run that were written to a file.
+/// The times that a run wrote to a file.
 inline std::map<std::string, double> saved_times(const std::string& file) {
   std::map<std::string, double> all;
   std::ifstream from(file);
@@ -59,8 +59,8 @@ class DeviceTable {
 
   bool leaves_out(const std::string& name) const { return name.find(filter_) == std::string::npos; }
 
-  /// Calls that are asked for one after the other, as a program's loop does, and waited for at the end of a sample: the figure is the
-  /// device's, unless the host needs longer to ask.
+  /// Asynchronous calls, issued one after the other as in a program's loop and waited for at the end of a sample: the figure is the
+  /// device's, unless the host needs longer to issue them.
   void add(const std::string& name, Work work, std::function<void()> ask, std::function<void()> wait) {
     if (leaves_out(name)) return;
     for (int k = 0; k < 3; k++) {
@@ -71,18 +71,18 @@ class DeviceTable {
     c.wait = std::move(wait);
     rows_.push_back(std::move(work));
   }
-  /// The same of a call that gives its result.
+  /// The same for a call that returns its result.
   void add(const std::string& name, Work work, std::function<shardarray::Array()> ask) {
     const auto last = std::make_shared<shardarray::Array>();
     add(
         name, std::move(work),
         [last, ask = std::move(ask)] {
-          *last = {};  // what it was made of may be donated
+          *last = {};  // its memory may be donated by ask()
           *last = ask();
         },
         [last] { last->block_until_ready(); });
   }
-  /// One step after the other; each until it is there; and what of that the host needs to ask for it.
+  /// Three rows: steps one after the other, each waited for, and the host's part of that.
   void add_step(const std::string& name, std::int64_t batch) {
     if (leaves_out(name)) return;
     const auto step = std::make_shared<DocumentStep>(batch);
@@ -113,7 +113,7 @@ class DeviceTable {
     }
   }
 
-  /// `one_device`: times of a run with one device.
+  /// `one_device`: the times of a run on one device.
   void print(const std::map<std::string, double>& one_device) const {
     fmt::print(
         "| case | time | +-% | rate | of the device's own | aim | |{}\n|---|---|---|---|---|---|---|{}\n",
@@ -134,7 +134,7 @@ class DeviceTable {
   }
 
  private:
-  /// Rate, its part of the ceiling, the aim and whether it is met.
+  /// The rate, its part of the ceiling, the aim, and whether it is met.
   static std::string cells(const Work& work, const std::string& name, double time) {
     if (const auto most = aim_of(time_aims, name))
       return " - | - |" + verdict("<= " + time_text(*most), time <= *most);
@@ -157,7 +157,7 @@ class DeviceTable {
                                                   : at_most(aim_of_one_device, ratio));
   }
 
-  // Every device more costs the host something.
+  // Every further device costs the host something.
   static constexpr const char *host_alone = ", host alone", *waited_for = ", waited for each time";
 
   std::string filter_;

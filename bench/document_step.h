@@ -1,4 +1,4 @@
-// The document's training step, cut over all devices (examples/autoparallelism.cpp).
+// The training step of examples/autoparallelism.cpp ("the document"), data-parallel over all devices.
 #pragma once
 #include <shardarray/shardarray.h>
 
@@ -9,8 +9,8 @@
 
 namespace bench {
 
-/// Powers of two for which the step on 1 and 8 devices is one block, a cluster of blocks and, the least one, a graph of several kernels
-/// (src/cuda/one_kernel.h). bench/peers/rows.py has the last two.
+/// Powers of two for which the step on 1 and 8 devices is one block, a cluster of blocks and (the smallest such) a graph of several
+/// kernels (src/cuda/one_kernel.h). bench/peers/rows.py uses the last two.
 constexpr std::int64_t block_batch = 16, cluster_batch = 512, least_graph_batch = 4096;
 
 class DocumentStep {
@@ -39,7 +39,7 @@ class DocumentStep {
   DocumentStep(const DocumentStep&) = delete;
   DocumentStep& operator=(const DocumentStep&) = delete;
 
-  /// Asks for one step, and does not wait for it.
+  /// Issues one step without waiting for it.
   void ask() { ask_(); }
   void wait() const {
     shardarray::block_until_ready(model_);

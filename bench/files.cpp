@@ -1,5 +1,5 @@
-// Saving and loading 1 GiB (16 MiB with --quick, or --megabytes) beside what `cp` takes for a file of that size in the same
-// folder: by default /dev/shm where there is one, so that no disk is measured. A copy of a small file is the start of a process.
+// Saving and loading 1 GiB (16 MiB with --quick, or --megabytes), compared with `cp` of a file of that size in the same folder: by default
+// /dev/shm if it exists, so that no disk is measured. For a small file `cp` measures the start of a process.
 #include <shardarray/shardarray.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// What a process makes goes when it ends; of one that was killed, when the next begins.
+/// A temporary folder, removed at the end; that of a killed process when the next one begins.
 struct Folder {
   static constexpr std::string_view name = "shardarray_bench_files.";
   fs::path path;
@@ -37,7 +37,7 @@ struct Folder {
 
 int main(int argc, char** argv) {
   setenv("SHARDARRAY_CPU_DEVICES", "8", 0);
-  // The cases are made of what the command says, before the suite reads it.
+  // The cases depend on these options, before the suite parses them.
   const auto given = [&](std::string_view option) -> const char* {
     char** const at = std::find(argv, argv + argc, option);
     return at + 1 < argv + argc ? at[1] : nullptr;
@@ -93,7 +93,7 @@ int main(int argc, char** argv) {
   const std::string run = folder.file("run");
   suite.add(
       "checkpoints::save, rows on 8 devices", [&] { sa::checkpoints::save(run, 0, cut); }, beside);
-  // Steps while a save goes on, beside the same alone; and while `cp` copies as much at the priority of such a save.
+  // Steps during a save, compared with steps alone, and with steps while `cp` copies as much at the priority of such a save.
   const std::int64_t width = quick ? 256 : 2048;
   const sa::Array weights = sa::random::normal(sa::random::key(2), {width, width}) /
                             (0.7f * std::sqrt(static_cast<float>(width)));  // values stay near 1

@@ -1,8 +1,7 @@
-// What the first GPU can do, without the library: its name, copies, the cost of a launch; products by cuBLASLt and random floats by
-// cuRAND where these are installed.
+// What the first GPU can do without the library: its name, copies, the cost of a launch; products by cuBLASLt and random floats by cuRAND
+// if these are installed.
 //   gpu_ceilings [ROWS]     ROWS: of the square matrices that are multiplied (4096)
-// Prints `key value` lines; exit status 1 where there is no GPU. `./dev gpu run` puts its
-// figures beside the library's.
+// Prints `key value` lines; exit status 1 without a GPU. `./dev gpu run` compares the library with these figures.
 #include <cublasLt.h>
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
@@ -40,7 +39,7 @@ __device__ float uniform_of(std::uint32_t i) {
   x ^= x >> 16;
   return (static_cast<float>(x >> 8) + 0.5f) / 16777216.0f;
 }
-/// Normal ones, as in the library's rows: how much power a product takes depends on the digits.
+/// Normal numbers, as in the library's rows: the power that a product takes depends on the values.
 template <class T> __global__ void random_normals(T* to, std::size_t n) {
   for (std::size_t i = blockIdx.x * std::size_t{blockDim.x} + threadIdx.x; i < n;
        i += std::size_t{gridDim.x} * blockDim.x) {
@@ -55,7 +54,7 @@ double median(std::vector<float> samples) {
   return *middle;
 }
 
-/// Median seconds of one of `count` operations, of 15 samples.
+/// The median of 15 samples of `count` operations: seconds of one.
 template <class F> double seconds(int count, const F& operation) {
   cudaEvent_t begin, end;
   check(cudaEventCreate(&begin), "event");
@@ -73,8 +72,8 @@ template <class F> double seconds(int count, const F& operation) {
   return median(samples) / 1e3 / count;
 }
 
-/// The same of an operation that takes about `guess` seconds, when the GPU has done nothing else for 0.1 s: in a short burst its clock
-/// is higher than the power that it may take allows for long.
+/// The same for an operation that takes about `guess` seconds, after the GPU has done nothing else for 0.1 s: in a short burst its clock is
+/// higher than its power limit sustains.
 template <class F> double lasting_seconds(double guess, const F& operation) {
   constexpr double sample = 0.01, warm = 0.1, all = 0.4;
   const int count = std::max(1, static_cast<int>(sample / guess));
@@ -99,7 +98,7 @@ template <class F> double lasting_seconds(double guess, const F& operation) {
   return median(times) / 1e3 / count;
 }
 
-/// A library that a machine may lack. Its calls end the program where they fail.
+/// A library that a machine may lack. Failed calls end the program.
 class Calls {
  public:
   explicit Calls(const char* name) : name_(name), library_(dlopen(name, RTLD_NOW)) {
@@ -124,7 +123,7 @@ class Calls {
 #define CEILINGS_CALL(calls, function, ...) (calls).call<decltype(function)>(#function, __VA_ARGS__)
 
 #ifdef CEILINGS_HAVE_CURAND
-/// Uniform and normal floats from Philox, for as long as the memory at `to` has room.
+/// Uniform and normal floats by Philox, as many as fit at `to`.
 void measure_random(float* to, std::size_t n) {
   const Calls curand("libcurand.so.10");
   if (!curand) return;
@@ -144,8 +143,8 @@ void measure_random(float*, std::size_t) {
 }
 #endif
 
-/// Square matrices of random elements: the fastest of the eight algorithms that cuBLASLt proposes, under a load that lasts, as the
-/// library's rows are.
+/// Products of square random matrices by the fastest of eight algorithms that cuBLASLt proposes, under a lasting load like the library's
+/// rows.
 class Products {
  public:
   Products(const Calls& lt, std::size_t n, void* a, void* b, void* c, void* workspace)
@@ -188,7 +187,7 @@ class Products {
   cublasLtHandle_t handle_{};
 };
 
-/// `a`, `b`, `c`: memory of `bytes` each.
+/// `a`, `b`, `c`: `bytes` of memory each.
 void measure_products(std::size_t n, void* a, void* b, void* c, std::size_t bytes) {
   const Calls lt("libcublasLt.so.13");
   if (!lt || bytes < n * n * sizeof(float)) return;

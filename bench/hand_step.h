@@ -67,7 +67,7 @@ inline void adam(Parameters& p, Parameters& mu, Parameters& nu, Parameters& g, i
   }
 }
 
-// Eight devices with memories of their own.
+// Eight devices with separate memories.
 inline void step_separate(Device* d, int t) {
   for (int k = 0; k < devices; k++) gradient(d[k].p, d[k].x, d[k].y, d[k].g);
   for (int i = 0; i < parameters; i++) {
@@ -78,7 +78,7 @@ inline void step_separate(Device* d, int t) {
   for (int k = 0; k < devices; k++) adam(d[k].p, d[k].mu, d[k].nu, d[k].g, t);
 }
 
-// One memory: parameters and their update exist once.
+// One shared memory: parameters and their update exist once.
 inline void step_shared(Device* d, int t) {
   for (int k = 0; k < devices; k++) gradient(d[0].p, d[k].x, d[k].y, d[k].g);
   for (int i = 0; i < parameters; i++) {

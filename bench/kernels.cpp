@@ -1,5 +1,4 @@
-// Fused loops on one CPU device: generated code beside the interpreter, and beside a loop written by hand or the
-// memory that has to be read and written.
+// Fused loops on one CPU device: generated code and the interpreter, compared with a loop written by hand or with the memory traffic.
 #include <shardarray/shardarray.h>
 
 #include <array>
@@ -22,7 +21,7 @@ namespace sa = shardarray;
 
 namespace {
 
-/// Programs are kept by backend: every mode gets its own.
+/// Programs are cached per backend, so every mode gets its own one.
 class WithCodegen {
  public:
   explicit WithCodegen(sa::CodegenMode m)
@@ -105,7 +104,7 @@ void add_adam(bench::Suite& suite, std::size_t n) {
       floor, 0, n >= 100'000 ? 1.05 : 0);
 }
 
-/// A function of one array, whose floor is to copy as much.
+/// Adds a function of one array, whose floor is a copy of as much.
 void add_function(bench::Suite& suite, const std::string& name, const sa::Shape& shape,
                   const std::function<sa::Array(const sa::Array&)>& f, const std::string& floor) {
   add_both(
@@ -119,7 +118,7 @@ void add_function(bench::Suite& suite, const std::string& name, const sa::Shape&
       floor, 0);
 }
 
-/// Reductions of what is computed from n bytes on the way, beside their plain sum.
+/// Reductions fused with elementwise functions of n bytes, compared with their plain sum.
 void add_bytes(bench::Suite& suite, std::int64_t n) {
   const auto add = [&](const std::string& name, const std::function<sa::Array(const sa::Array&)>& f,
                        const std::string& floor) {
@@ -144,7 +143,7 @@ void add_bytes(bench::Suite& suite, std::int64_t n) {
       "variance of", [](const sa::Array& x) { return sa::var(x); }, plain);
 }
 
-/// One kernel for the rows of a matrix, as the compiler makes it where it fuses everything.
+/// One kernel for the rows of a matrix, as if the compiler fused all of softmax.
 void add_fused_softmax(bench::Suite& suite, std::int64_t rows, std::int64_t columns,
                        const std::string& floor) {
   sa::KernelBuilder b(1, 1);

@@ -1,4 +1,4 @@
-// Whole programs, and the fewest bytes that anybody is known to move for them: what the busiest device receives, on a mesh x=4, y=2.
+// Whole programs, and the best known plans for them: bytes that the busiest device receives, on a mesh x=4, y=2.
 // XLA's bytes are those of JAX 0.10.2 (Shardy, 8 CPU devices): the smaller of its partitioner's output, with all-reduce + slice
 // counted as a reduce-scatter, and of the compiled program. A better plan replaces `best`.
 #pragma once
@@ -22,7 +22,7 @@ using sa::Shape;
 using Arrays = std::vector<Array>;
 struct Operand {
   Shape shape;
-  Shape small;  ///< to be run
+  Shape small;  ///< the shape to run
   P spec;
   sa::DType dtype = sa::float32;
 };
@@ -33,10 +33,10 @@ struct KnownPlan {
   std::vector<P> results;
   std::int64_t xla, best;
   std::string how = {};      ///< the best plan
-  std::int64_t planned = 0;  ///< what this library plans where that is more
+  std::int64_t planned = 0;  ///< what this library plans, if that is more
   std::string because = {};  ///< and why
 };
-/// f with its results placed.
+/// f with its results sharded as the row says.
 inline std::function<Arrays(const Arrays&)> placing(const KnownPlan& k, const sa::Mesh& mesh) {
   return [&k, mesh](const Arrays& v) {
     Arrays r = k.f(v);
@@ -45,7 +45,7 @@ inline std::function<Arrays(const Arrays&)> placing(const KnownPlan& k, const sa
     return r;
   };
 }
-/// What the busiest device receives in the plan of program k.
+/// The plan of program k.
 inline sa::Explanation plan_of(const KnownPlan& k, const sa::Mesh& mesh) {
   Arrays args;
   for (const Operand& o : k.operands)
@@ -73,7 +73,7 @@ inline Array mlp_loss(const Arrays& v) {  // x, w1, w2
   const Array y = sa::matmul(sa::relu(sa::matmul(v[0], v[1])), v[2]);
   return sa::mean(y * y);
 }
-/// (loss, its gradients by the arguments from `first` on).
+/// (loss, its gradients with respect to the arguments from `first` on).
 template <class F> Arrays loss_and_gradients(const F& f, const Arrays& v, std::size_t first) {
   auto [loss, gradients] = sa::value_and_grad(f)(v);
   Arrays r{loss};

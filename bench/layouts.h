@@ -1,10 +1,10 @@
-// Layouts of a product C[m,n] = A[m,k] B[k,n], or of two, C[m,k] = A[m,k] B[k,n] V[n,k], on a mesh: their spelling and the list of
-// all. No data, no devices.
+// Layouts of a product C[m,n] = A[m,k] B[k,n], or of two, C[m,k] = A[m,k] B[k,n] V[n,k], on a mesh: their spelling, and the list of
+// all of them. No data, no devices.
 //
-// A layout is spelled `A,B,C`, each matrix as its rows and its columns: `.` whole, `x` cut by axis x, `x+y` cut by both (x
-// major). `x.,.y,xy`: A cut in rows by x, B in columns by y, C in rows by x and columns by y. `any` is every cut; C may be `auto`, which
-// the library picks. `any` for C has `auto` too, and `A,B` is `A,B,any`: which C? Of two products it is `A,B,V,C`; what is between them
-// lies as the library has it.
+// A layout is spelled `A,B,C`, each matrix as its rows and its columns: `.` not sharded, `x` sharded over axis x, `x+y` over both (x
+// major). `x.,.y,xy`: A's rows over x, B's columns over y, C's rows over x and its columns over y. `any` is every cut (sharding of a
+// matrix); C may be `auto`, which the library picks. `any` for C includes `auto`, and `A,B` means `A,B,any`: which C? Two products are
+// `A,B,V,C`; the library picks the layout of what is between them.
 #pragma once
 #include <fmt/format.h>
 
@@ -25,7 +25,7 @@ struct MeshAxis {
 struct Product {
   std::vector<MeshAxis> mesh;
   std::int64_t m = 0, k = 0, n = 0, itemsize = 4;
-  std::int64_t sum_itemsize = 4;  ///< of what products are computed and summed in
+  std::int64_t sum_itemsize = 4;  ///< of the type that products are computed and summed in
   bool chain = false;             ///< two products
   int devices() const {
     int count = 1;
@@ -37,14 +37,14 @@ struct Product {
   }
   std::int64_t columns() const { return chain ? k : n; }  ///< of C
 };
-/// The axes (positions in the mesh) that cut a matrix, major first.
+/// The axes (positions in the mesh) that shard a matrix, major first.
 struct Cut {
   std::vector<int> rows, columns;
   friend bool operator==(const Cut&, const Cut&) = default;
 };
 struct ProductLayout {
   Cut a, b, c;
-  bool picked = false;        ///< C is what the library picks; until that is known c means nothing
+  bool picked = false;        ///< the library picks C; c means nothing until that is known
   std::optional<Cut> v = {};  ///< of two products
   friend bool operator==(const ProductLayout&, const ProductLayout&) = default;
 };
@@ -125,7 +125,7 @@ inline Cut parse_cut(const std::string& text, const std::vector<MeshAxis>& mesh)
 
 // ---------------------------------------------------------------- lists
 
-/// Every axis on the rows, on the columns or on nothing: 3 cuts on one axis, 9 on two. An axis of one device cuts nothing.
+/// Every axis on the rows, on the columns or unused: 3 cuts for one axis, 9 for two. An axis of size 1 is never used.
 inline std::vector<Cut> all_cuts(const std::vector<MeshAxis>& mesh) {
   std::vector<Cut> cuts{{}};
   for (std::size_t axis = 0; axis < mesh.size(); axis++) {
@@ -139,7 +139,7 @@ inline std::vector<Cut> all_cuts(const std::vector<MeshAxis>& mesh) {
   }
   return cuts;
 }
-/// The same, and those whose axes stand in another order.
+/// The same, with the axes in every order.
 inline std::vector<Cut> ordered_cuts(const std::vector<MeshAxis>& mesh) {
   std::vector<Cut> out;
   for (Cut c : all_cuts(mesh)) {
@@ -149,7 +149,7 @@ inline std::vector<Cut> ordered_cuts(const std::vector<MeshAxis>& mesh) {
   }
   return out;
 }
-/// 27 on one axis, 729 on two; of two products 81 and 6,561.
+/// 27 for one axis, 729 for two; for two products 81 and 6,561.
 inline std::vector<ProductLayout> all_layouts(const std::vector<MeshAxis>& mesh, bool chain = false) {
   const std::vector<Cut> cuts = all_cuts(mesh);
   std::vector<ProductLayout> out;
@@ -162,7 +162,7 @@ inline std::vector<ProductLayout> all_layouts(const std::vector<MeshAxis>& mesh,
   return out;
 }
 
-/// `random:20`: so many of all layouts.
+/// `random:20`: that many of all layouts.
 inline std::vector<ProductLayout> random_layouts(const std::string& word, const std::vector<MeshAxis>& mesh,
                                                  bool chain) {
   const std::string digits = word.substr(word.find(':') + 1);
@@ -177,7 +177,7 @@ inline std::vector<ProductLayout> random_layouts(const std::string& word, const 
   return layouts;
 }
 
-/// `A,B,C` or `A,B`, of two products `A,B,V,C` or `A,B,V`, with `any` and `auto`.
+/// `A,B,C` or `A,B`, for two products `A,B,V,C` or `A,B,V`, with `any` and `auto`.
 inline std::vector<ProductLayout> spelled_layouts(const std::string& word, const std::vector<MeshAxis>& mesh,
                                                   bool chain) {
   std::vector<std::string> parts{""};
@@ -217,8 +217,8 @@ inline std::vector<ProductLayout> spelled_layouts(const std::string& word, const
   return out;
 }
 
-/// The layouts that `words` select: `all` (any,any,any), `random:N`, or spellings. None twice; those whose C the library picks stand
-/// last. Throws std::invalid_argument.
+/// The layouts that `words` select: `all` (any,any,any), `random:N`, or spellings. None twice; those whose C the library picks come last.
+/// Throws std::invalid_argument.
 inline std::vector<ProductLayout> select_layouts(const std::vector<std::string>& words,
                                                  const std::vector<MeshAxis>& mesh, bool chain = false) {
   std::vector<ProductLayout> out;

@@ -1,4 +1,4 @@
-// Plans, places and measures the layouts of matmul_layouts, or predicts them for a machine that is described.
+// Plans, places and measures the layouts of matmul_layouts, or predicts them for a described machine.
 #pragma once
 #include <shardarray/shardarray.h>
 
@@ -19,7 +19,7 @@
 
 namespace bench {
 
-// Whole numbers from -3 to 3.
+// Integers from -3 to 3.
 inline std::vector<float> whole_numbers(std::int64_t count, unsigned seed) {
   std::mt19937 bits(seed);
   std::vector<float> v(static_cast<std::size_t>(count));
@@ -27,7 +27,7 @@ inline std::vector<float> whole_numbers(std::int64_t count, unsigned seed) {
   return v;
 }
 
-// The product in plain loops: exact, as all sums stay below 2^24.
+// The product by plain loops: exact, as all sums stay below 2^24.
 inline std::vector<float> plain_product(const std::vector<float>& a, const std::vector<float>& b,
                                         std::int64_t rows_of_a, std::int64_t columns_of_a,
                                         std::int64_t columns_of_b) {
@@ -54,7 +54,7 @@ class LayoutBench {
   using Array = shardarray::Array;
   using Inputs = std::map<std::string, Array>;
   shardarray::Sharding sharding(const Cut& c) const { return sharding_of(x_.product, *mesh_, c); }
-  /// The operands of a layout, without values or with them.
+  /// The operands of a layout, without and with values.
   std::vector<Array> placeholders(const ProductLayout& layout) const;
   std::vector<Array> operands(const ProductLayout& layout, bool share);
   Array matrix(std::size_t which, const Cut& cut, bool share);
@@ -83,10 +83,10 @@ class LayoutBench {
 
   LayoutResults x_;
   std::optional<shardarray::Mesh> mesh_;
-  shardarray::Machine machine_;               ///< whose numbers times are predicted by
+  shardarray::Machine machine_;               ///< whose rates times are predicted with
   std::array<std::vector<float>, 3> values_;  // of A, B and V
   std::vector<float> reference_;
-  std::array<Inputs, 2> inputs_;  // of separate and of shared replicas
+  std::array<Inputs, 2> inputs_;  // with separate and with shared replicas
 
   static Array one(const Array& a, const Array& b) { return shardarray::matmul(a, b); }
   static Array two(const Array& a, const Array& b, const Array& v) {
@@ -216,7 +216,7 @@ inline void LayoutBench::plan(const ProductLayout& layout) {
   x_.rows.push_back(std::move(row));
 }
 
-// What the call would move, compute and hold, and what known strategies would.
+// What the call would move, compute and hold, and what known strategies would need.
 inline void LayoutBench::explain(LayoutRow& row) {
   const std::vector<Array> of = placeholders(row.layout);
   const shardarray::Explanation plan =
@@ -240,7 +240,7 @@ inline void LayoutBench::explain(LayoutRow& row) {
   row.comm = plan.transfer_seconds;
 }
 
-// The C of a call that asks for none: as a cut if it is one, else what is known are the strategies to any C.
+// The C that the library picks: as a cut if it is one; otherwise the known strategies are those to any C.
 inline void LayoutBench::find_picked(LayoutRow& row) {
   const std::string& type = row.result;
   const std::vector<Cut> all = ordered_cuts(x_.product.mesh);
@@ -257,7 +257,7 @@ inline void LayoutBench::add_limits() {
   else add_cpu_limits(x_);
 }
 
-// Those that are predicted to be the fastest.
+// Keeps the layouts that are predicted to be the fastest.
 inline void LayoutBench::keep_fastest() {
   x_.sort_by_prediction();
   const std::size_t kept = std::min(x_.rows.size(), static_cast<std::size_t>(x_.o.most));
@@ -279,7 +279,7 @@ inline std::size_t LayoutBench::add_case(const LayoutRow& row, bool share) {
   return x_.cases.size() - 1;
 }
 
-// Every device's piece against the plain product.
+// Compares every device's shard with the plain product.
 inline void LayoutBench::check(const Array& c, const std::string& name) const {
   for (const shardarray::Shard& shard : c.addressable_shards()) {
     const auto rows = shard.index[0].whole ? shardarray::IndexRange{false, 0, x_.o.m} : shard.index[0];

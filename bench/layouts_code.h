@@ -17,8 +17,8 @@ inline std::string spec_text(const Cut& c, const std::vector<MeshAxis>& mesh) {
   return fmt::format("sa::P({}, {})", entry(c.rows), entry(c.columns));
 }
 
-/// What stands in a function behind #include <shardarray/shardarray.h>: places x[m,k], w[k,n] and, of two products, v[n,k] so and
-/// multiplies them.
+/// The body of a function, after #include <shardarray/shardarray.h>: shards x[m,k], w[k,n] and, for two products, v[n,k] like this
+/// layout, and multiplies them.
 inline std::string code(const LayoutResults& x, const LayoutRow& r) {
   std::string axes;
   for (const MeshAxis& a : x.product.mesh)

@@ -1,4 +1,4 @@
-// The columns of a table of layouts: of the terminal's and of a Markdown file's.
+// The columns of a table of layouts, in the terminal and in Markdown files.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -36,7 +36,7 @@ inline std::string cut_text(const LayoutResults& x, const LayoutRow& r, char mat
 
 struct LayoutColumn {
   const char* heading;
-  bool right;  ///< where the text stands
+  bool right;  ///< the alignment of the text
   std::string (*text)(const LayoutResults& x, const LayoutRow& r);
 };
 
@@ -111,7 +111,7 @@ inline constexpr std::array layout_columns{
                  }},
 };
 
-/// Those with these headings. Throws std::invalid_argument for another one.
+/// The columns with these headings. Throws std::invalid_argument for unknown ones.
 inline std::vector<LayoutColumn> columns_named(const std::vector<std::string>& headings) {
   std::vector<LayoutColumn> out;
   for (const std::string& heading : headings) {
@@ -128,7 +128,7 @@ inline std::vector<LayoutColumn> columns_named(const std::vector<std::string>& h
   }
   return out;
 }
-/// Those that are shown where --columns names none.
+/// The columns without --columns.
 inline std::vector<std::string> usual_columns(const LayoutResults& x) {
   std::vector<std::string> names{"A", "B", "C", "collectives", "bytes/dev", "least", "FLOP/dev"};
   const auto add = [&](std::initializer_list<const char*> more) {

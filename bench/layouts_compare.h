@@ -1,4 +1,4 @@
-// Two files that matmul_layouts --json wrote, side by side.
+// Compares two files that matmul_layouts --json wrote.
 #pragma once
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@ namespace bench {
 
 struct CompareOptions {
   std::string before, after;
-  double fail_above = -1;  ///< part of the time; negative: never
+  double fail_above = -1;  ///< relative to the time; negative: never
 };
 
 inline void add_compare(CLI::App& app, CompareOptions& o) {
@@ -46,8 +46,8 @@ inline void add_compare(CLI::App& app, CompareOptions& o) {
 struct LayoutChange {
   std::string name;
   double before = 0, after = 0;  ///< seconds
-  bool clear = false;            ///< further apart than both spread
-  std::string plan;              ///< what is different in what moves; empty: nothing
+  bool clear = false;            ///< the difference exceeds both spreads
+  std::string plan;              ///< how the transfers differ; empty: they do not
   double ratio() const { return after / before; }
 };
 
@@ -75,7 +75,7 @@ inline nlohmann::json layouts_file(const char* which, const std::string& path) {
   nlohmann::json all = nlohmann::json::parse(file, nullptr, false);
   if (!all.is_array() || all.empty() || !all[0].is_object() || !all[0].contains("mesh"))
     fail("it does not begin with a description of the run");
-  for (const char* what : {"chain", "predicted"}) all[0].emplace(what, false);  // older files do not say it
+  for (const char* what : {"chain", "predicted"}) all[0].emplace(what, false);  // older files lack these
   for (const nlohmann::json& row : all)
     if (!row.is_object() || !row.contains("name") || (row.contains("a") && !is_layout(row)))
       fail("a row lacks its name, value, spread, collectives or bytes");
@@ -83,8 +83,8 @@ inline nlohmann::json layouts_file(const char* which, const std::string& path) {
 }
 }  // namespace detail
 
-/// The layouts that both files have, in the order of the first one. Throws std::invalid_argument for a file that is none, and for runs
-/// of different products.
+/// The layouts that both files have, in the order of the first one. Throws std::invalid_argument for a file that is not such a file, and
+/// for runs of different products.
 inline std::vector<LayoutChange> changes(const nlohmann::json& before, const nlohmann::json& after) {
   for (const char* what : {"platform", "predicted", "mesh", "m", "k", "n", "chain", "dtype"})
     if (before[0].value(what, nlohmann::json()) != after[0].value(what, nlohmann::json()))
@@ -108,10 +108,10 @@ inline std::vector<LayoutChange> changes(const nlohmann::json& before, const nlo
 }
 
 struct Comparison {
-  std::string text;        ///< a line for each layout, those that became slowest first
-  std::size_t slower = 0;  ///< by more than they may
+  std::string text;        ///< a line per layout, the largest slowdowns first
+  std::size_t slower = 0;  ///< how many are slower than allowed
 };
-/// Throws std::invalid_argument as changes(), and where the files have no layout in common.
+/// Throws std::invalid_argument as changes() does, and if the files have no layout in common.
 inline Comparison compare(const CompareOptions& o) {
   const nlohmann::json before = detail::layouts_file("first", o.before),
                        after = detail::layouts_file("second", o.after);

@@ -1,4 +1,4 @@
-// What matmul_layouts has measured or predicted, as JSON, CSV and Markdown. `floor` is what the best known strategy needs at least, null without a peak.
+// The results of matmul_layouts as JSON, CSV and Markdown. `floor` is the least time of the best known strategy, null without a peak.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>
@@ -126,7 +126,7 @@ inline std::string csv_text(const LayoutResults& x) {
   return text;
 }
 
-/// The files that were asked for. Throws std::runtime_error, behind all that can be written.
+/// Writes the requested files. Throws std::runtime_error, after writing all that can be written.
 inline void write_files(const LayoutResults& x) {
   const auto write = [](const char* option, const std::string& path, const auto& text) {
     return [=] {

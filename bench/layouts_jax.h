@@ -1,4 +1,4 @@
-// The same layouts by JAX: bench/peers/jax_layouts.py, run by a Python that has it.
+// The same layouts in JAX: bench/peers/jax_layouts.py, run by a Python that has JAX.
 #pragma once
 #include <fmt/format.h>
 
@@ -22,10 +22,10 @@ namespace detail {
   throw std::runtime_error(fmt::format("--jax {}: {}. It needs a Python that imports jax.", python, why));
 }
 
-/// Gone with all that is in it when this ends.
+/// Removed with all its contents by the destructor.
 class TemporaryFolder {
  public:
-  /// Empty where none can be made.
+  /// path() is empty if none can be made.
   TemporaryFolder() {
     std::error_code error;
     std::string name = std::filesystem::temp_directory_path(error) / "layouts-XXXXXX";
@@ -44,7 +44,7 @@ class TemporaryFolder {
 };
 }  // namespace detail
 
-/// Before anything is measured. Throws std::runtime_error where JAX will not run.
+/// Called before anything is measured. Throws std::runtime_error if JAX will not run.
 inline void check_jax(const std::string& python, const std::filesystem::path& script) {
   if (!std::filesystem::exists(script))
     detail::jax_fails(python, script.string() + " is not there: it comes with the sources");
@@ -54,8 +54,8 @@ inline void check_jax(const std::string& python, const std::filesystem::path& sc
     detail::jax_fails(python, "asked to import jax, " + why);
 }
 
-/// Fills LayoutRow::jax, after the own times are taken: both would disturb each other. Layouts that JAX refuses (sizes that do not
-/// divide) stay without. Throws std::runtime_error where it does not run to its end.
+/// Fills LayoutRow::jax, after the library's own measurements: both would disturb each other. Layouts that JAX refuses (sizes that do not
+/// divide) have none. Throws std::runtime_error if it does not run to its end.
 inline void add_jax(LayoutResults& x, const std::filesystem::path& script) {
   nlohmann::json asked = {{"m", x.o.m},           {"k", x.o.k},
                           {"n", x.o.n},           {"dtype", x.o.dtype},

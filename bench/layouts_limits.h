@@ -1,5 +1,5 @@
-// What stands beside the layouts in matmul_layouts: the peak of multiply-adds, the same product on one device, copies. All are cases
-// of the same run, in the type in which products of these elements are computed.
+// What matmul_layouts compares layouts with: the peak of multiply-adds, the same product on one device, copies. All are cases of the
+// same run, in the type in which products of these elements are computed.
 #pragma once
 #include <shardarray/shardarray.h>
 

@@ -1,4 +1,4 @@
-// What matmul_layouts is asked for: its options, their types of elements, and what is said of bad ones.
+// The options of matmul_layouts: element types, checks and their messages.
 #pragma once
 #include <fmt/format.h>
 #include <unistd.h>
@@ -23,14 +23,14 @@
 
 namespace bench {
 
-/// A type of elements, and what the library computes and sums in: every result is rounded once, at its end.
+/// An element type, and the type that the library computes and sums in: every result is rounded once, at the end.
 struct ElementType {
   const char* name;
   shardarray::DType dtype, sums;
   int digits;  ///< significant bits of a result
   bool f32() const { return sums == shardarray::float32; }
   bool half() const { return dtype != sums; }
-  /// A whole number below 2^24 as a result of this type: to the nearest, a tie to the even one.
+  /// An integer below 2^24 rounded to this type: to nearest, ties to even.
   double rounded(double v) const {
     int exponent = 0;
     std::frexp(v, &exponent);
@@ -51,11 +51,11 @@ struct LayoutOptions {
   std::int64_t m = 1024, k = 1024, n = 1024;
   std::vector<std::string> layouts = {"all"}, columns;
   std::string sweep;      // `m=64..8192` or `m=64,100,1000`
-  std::int64_t most = 0;  // measures only so many, those that are predicted to be the fastest; 0: all
+  std::int64_t most = 0;  // measures only this many, those predicted to be the fastest; 0: all
   std::string jax;        // a Python that has JAX
   int top = 0, rounds = 9;
   double sample = 0.01;           // seconds
-  std::int64_t peak_size = 8192;  // of the product that a GPU's peak is taken from
+  std::int64_t peak_size = 8192;  // the side of the product that gives a GPU's peak
   bool share = false, chain = false;
   bool cuda() const { return platform == "cuda"; }
   bool described() const { return !machine.empty(); }  ///< nothing is measured
@@ -81,7 +81,7 @@ constexpr std::int64_t kMostSize = 1'000'000;
 
 namespace detail {
 
-// What CLI11 asks of a word: empty, or what is wrong with it, the rule, what to do.
+// A validator for CLI11: empty, or what is wrong with the word, the rule, what to do.
 using Check = std::function<std::string(const std::string&)>;
 
 inline Check whole_number(std::int64_t last, std::int64_t example) {
@@ -107,7 +107,7 @@ inline Check one_of(const char* what, std::vector<std::string> words) {
     return fmt::format("'{}' is no {}. Write one of {}.", word, what, fmt::join(words, ", "));
   };
 }
-// Before hours are spent on what is written to a file. None is made: another option may be wrong.
+// Checked before hours are spent on what goes to a file. Creates none: another option may be wrong.
 inline std::string writable(const std::string& path) {
   if (path.starts_with("--"))
     return fmt::format("'{0}' is an option. Name a file, or write ./{0} if that is its name.", path);
@@ -255,7 +255,7 @@ inline void add_options(CLI::App& app, LayoutOptions& o) {
       "Few short samples, and a small peak: to see that it runs");
 }
 
-/// What no option alone shows. Throws std::invalid_argument.
+/// Checks combinations of options. Throws std::invalid_argument.
 inline void check(const LayoutOptions& o) {
   if (o.described()) {
     for (const auto& [given, option] :

@@ -1,4 +1,4 @@
-// What matmul_layouts writes, to stdout and to files: all of it, or an exception says what is missing.
+// Writes the output of matmul_layouts to stdout and to files: all of it, or an exception says what is missing.
 #pragma once
 #include <fmt/format.h>
 #include <sys/ioctl.h>
@@ -16,7 +16,7 @@
 
 namespace bench {
 
-constexpr std::size_t kUsualWidth = 112;  ///< letters in a line
+constexpr std::size_t kUsualWidth = 112;  ///< characters in a line
 
 namespace detail {
 /// 0, or the errno of what went wrong.
@@ -49,14 +49,14 @@ inline void write_file(const char* option, const std::string& path, const std::s
                     path, std::strerror(error)));
 }
 
-/// Letters in a line of `to`: the terminal's, but no fewer than the usual ones.
+/// Characters in a line of `to`: the terminal's width, but at least the usual one.
 inline std::size_t line_width(std::FILE* to) {
   winsize size{};
   const bool known = isatty(fileno(to)) == 1 && ioctl(fileno(to), TIOCGWINSZ, &size) == 0;
   return known ? std::max<std::size_t>(kUsualWidth, size.ws_col) : kUsualWidth;
 }
 
-/// Runs all of `steps`, also behind one that throws. Throws std::runtime_error with what all of them said.
+/// Runs all of `steps`, even after one that throws. Throws std::runtime_error with all their messages.
 inline void run_all(std::initializer_list<std::function<void()>> steps) {
   std::string said;
   for (const std::function<void()>& step : steps) try {

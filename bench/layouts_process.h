@@ -1,4 +1,4 @@
-// Another program, started without a shell.
+// Runs another program without a shell.
 #pragma once
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -13,8 +13,8 @@
 
 namespace bench {
 
-/// Runs words[0], looked up in PATH, with these words, and waits for it. What it prints goes to stderr. Empty, or why it did not do
-/// its work.
+/// Runs words[0], looked up in PATH, with these arguments, and waits for it. Its output goes to stderr. Returns an empty text, or why it
+/// failed.
 inline std::string run_process(std::vector<std::string> words) {
   std::vector<char*> argv;
   argv.reserve(words.size() + 1);

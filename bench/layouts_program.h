@@ -1,4 +1,4 @@
-// matmul_layouts as a program: its name, what it ends with and says then.
+// matmul_layouts as a program: its name, exit status and last message.
 #pragma once
 #include <fmt/format.h>
 
@@ -19,12 +19,12 @@ constexpr int kFailed = 2;
 constexpr char kStatuses[] =
     "It ends with status 0, with 1 where compare --fail-above finds a slower layout, with 2 after an error.";
 
-/// What a program ends with, and what it says on stderr then.
+/// A program's exit status, and its last message to stderr.
 struct End {
   int status = 0;
   std::string said = {};
 };
-/// Of the program whose argv[0] is `path`. Lines of the library's caller, which are the program's own, are left out.
+/// Runs the program whose argv[0] is `path`. Its messages leave out the caller's line, which is in the program itself.
 inline End run_program(const char* path, const std::function<int()>& program) {
   const auto failed = [&](const std::string& why) {
     const std::string name = std::filesystem::path(path == nullptr ? "" : path).filename();
@@ -39,7 +39,7 @@ inline End run_program(const char* path, const std::function<int()>& program) {
   }
 }
 
-/// False: --help was asked for, and is written. Throws CLI::ParseError.
+/// False: --help was given and its text written. Throws CLI::ParseError.
 inline bool parse(CLI::App& app, int argc, const char* const* argv, std::FILE* out = stdout) {
   app.footer(kStatuses);
   try {

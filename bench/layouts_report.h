@@ -1,4 +1,4 @@
-// What matmul_layouts has measured or predicted, as a table with notes.
+// The results of matmul_layouts as a table with notes.
 #pragma once
 #include <cmath>
 #include <iterator>
@@ -11,7 +11,7 @@
 
 namespace bench {
 
-/// Results as a text whose table has lines of `width` letters.
+/// Results as text; the table's lines have `width` characters.
 class Report {
  public:
   explicit Report(const LayoutResults& x, std::size_t width = kUsualWidth) : x_(x) {
@@ -41,12 +41,12 @@ class Report {
   std::string text_;
 };
 
-// What products of these elements are made of.
+// The type in which products of these elements are computed.
 inline std::string computed_in(const ElementType& t) {
   return t.half() ? fmt::format(" of {}, in which {} is computed", shardarray::short_name(t.sums), t.name)
                   : "";
 }
-// What the peak leaves out: units that multiply bf16 faster than float32, which the library does not use.
+// Units that the peak leaves out: faster ones for bf16, which the library does not use.
 inline std::string units_left_out([[maybe_unused]] const ElementType& t) {
 #if defined(__x86_64__)
   if (t.dtype == shardarray::bfloat16 && __builtin_cpu_supports("avx512bf16"))
@@ -102,7 +102,7 @@ inline void Report::print_rates() {
         x_.rates.bytes / 1e9, cuda ? "read, doubled and written" : "received");
 }
 
-// For each A and B of which several C's were measured: the library's own beside the fastest.
+// For each A and B with several measured C's: the library's choice and the fastest.
 inline void Report::print_choices() {
   constexpr std::size_t kMost = 12;
   if (std::none_of(x_.rows.begin(), x_.rows.end(), [](const LayoutRow& r) { return r.picked; })) return;
@@ -160,7 +160,7 @@ inline void Report::print_measured() {
       time_text(median(first)));
 }
 
-// How good the order and the times of t_hi are.
+// How well t_hi predicts the order and the times.
 inline void Report::print_prediction() {
   const std::optional<Prediction> p = prediction(x_);
   if (!p || x_.rows.size() < 2) return;
@@ -184,7 +184,7 @@ inline void Report::print_crossover() {
   print(". Here m = {}.\n", x_.o.m);
 }
 
-// The layouts whose plans are worse than `better(row)`, by more than a twentieth in `ratio`, worst first.
+// The layouts whose plans are worse than `better(row)` by more than 5 % in `ratio`, worst first.
 template <class Better, class Ratio>
 void Report::print_losing(const char* title, const Better& better, const Ratio& ratio) {
   constexpr std::size_t kMost = 12;

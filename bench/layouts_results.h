@@ -1,4 +1,4 @@
-// What matmul_layouts has measured or predicted, how well it was predicted, and how far the C's that the library picks are from the best.
+// The results of matmul_layouts, how well they were predicted, and how far the C's that the library picks are from the best.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -16,20 +16,20 @@ namespace bench {
 
 struct LayoutRow {
   ProductLayout layout;
-  bool picked = false;  ///< C is, or is as, the library's own choice
+  bool picked = false;  ///< C is the library's choice, or equals it
   std::string name, collectives, short_collectives;
-  std::string result;           ///< the type of C, as type_string()
-  std::string c_spelling;       ///< of a C that is none of the cuts
+  std::string result;           ///< the type of C, as from type_string()
+  std::string c_spelling;       ///< for a C that is none of the cuts
   double flops = 0, bytes = 0;  ///< of the busiest device
   double moved = 0;             ///< by all devices
-  double memory = 0;            ///< of the busiest device at most, operands included
-  double math = 0, comm = 0;    ///< seconds of steps and of transfers by the machine's numbers
+  double memory = 0;            ///< peak of the busiest device, operands included
+  double math = 0, comm = 0;    ///< seconds of steps and of transfers, by the machine's rates
   Strategy least;               ///< the fewest bytes with no more flops
   std::vector<Strategy> known;
   std::optional<std::size_t> timed, shared;  ///< cases; shared: only with --share-replicas
   double jax = 0;                            ///< JAX's seconds; 0: not measured
-  /// By the machine's numbers, where arithmetic and transfers hide behind each other, and where they follow each other. A model, no
-  /// bounds: a measured time can be shorter.
+  /// Times by the machine's rates, if arithmetic and transfers overlap completely, and if not at all. A model, no bounds: a measured
+  /// time can be shorter.
   double overlapped() const { return std::max(math, comm); }
   double predicted() const { return math + comm; }
   bool same_plan(const LayoutRow& o) const {
@@ -43,11 +43,11 @@ struct LayoutResults {
   Product product;
   std::vector<Case> cases;
   std::vector<LayoutRow> rows;
-  std::string machine;             ///< what computes
+  std::string machine;             ///< what it ran on
   std::vector<std::size_t> peaks;  ///< cases of multiply-adds
   std::optional<std::size_t>
-      one_device;  ///< the case of this product by the library, on one device with all that computes
-  std::optional<std::size_t> blas;  ///< of the same by the BLAS
+      one_device;  ///< the case of this product by the library, on one device with all workers
+  std::optional<std::size_t> blas;  ///< the same by the BLAS
   std::size_t copies = 0;           ///< the case of copies
   double copied = 0;                ///< bytes in one call of it
   std::string blas_library;         ///< as blas_library()
@@ -67,17 +67,17 @@ struct LayoutResults {
     }
     rates.bytes = copied / best(copies);
   }
-  /// The rows by what is predicted; of those alike the one that holds least is first.
+  /// Sorts the rows by predicted time, equal ones by memory.
   void sort_by_prediction() {
     sort_by([](const LayoutRow& r) { return std::pair(r.predicted(), r.memory); });
   }
-  /// The rows by time, where they have one.
+  /// Sorts the rows by measured time, if there is one.
   void sort() {
     if (!measured()) return sort_by_prediction();
     sort_by([&](const LayoutRow& r) { return seconds(r); });
   }
   const Case& timed(const LayoutRow& r) const { return cases[*r.timed]; }
-  /// Measured, or else predicted.
+  /// Measured, otherwise predicted.
   double seconds(const LayoutRow& r) const { return r.timed ? timed(r).time() : r.predicted(); }
   double spread(const LayoutRow& r) const { return r.timed ? timed(r).spread() : 0; }
   double gflops(const LayoutRow& r) const { return product.flops() / seconds(r) / 1e9; }
@@ -86,16 +86,16 @@ struct LayoutResults {
     return *std::min_element(cases[index].seconds.begin(), cases[index].seconds.end());
   }
   std::string bound(const LayoutRow& r) const;
-  /// What shows that other programs were running; empty: nothing does.
+  /// A sign that other programs were running; empty: none.
   std::string disturbed() const {
-    constexpr double quiet = 0.1;  // spread of what does nothing but multiply
+    constexpr double quiet = 0.1;  // spread of the pure multiply-adds
     if (load >= workers) return "other programs were running";
     const double peak_spread = peak ? cases[*peak].spread() : 0;
     return peak_spread > quiet
                ? fmt::format("other programs were running (the peak spreads by {:.0f} %)", 100 * peak_spread)
                : "";
   }
-  /// Seconds that the best known strategy needs at least; 0: there is no peak.
+  /// The least seconds of the best known strategy; 0: there is no peak.
   double floor(const LayoutRow& r) const {
     return rates.flops > 0 ? floor_seconds(r.known, rates, product.devices()) : 0;
   }
@@ -110,8 +110,8 @@ inline std::string initials(const std::string& kind) {
   return second == kind.npos ? kind.substr(0, 2) : std::string{kind[0], kind[kind.rfind('_') + 1]};
 }
 
-/// OpenBLAS's version and whose kernels it runs, of what its openblas_get_config says: the name stands behind its settings, in front
-/// of those of threads. Empty for another library.
+/// OpenBLAS's version and the name of its kernels, from openblas_get_config: the name comes after its settings and before those of
+/// threads. Empty for another library.
 inline std::string blas_library(const std::string& config) {
   std::vector<std::string> words;
   std::istringstream text(config);
@@ -128,24 +128,24 @@ inline std::string LayoutResults::bound(const LayoutRow& r) const {
   return rest > r.overlapped() ? "overhead" : r.comm > r.math ? "comm" : "math";
 }
 
-/// The sample that 99 of 100 do not exceed; of fewer than 100 the slowest.
+/// The 99th percentile of the samples; with fewer than 100 the slowest.
 inline double percentile_99(const Case& c) {
   std::vector<double> v = c.seconds;
   std::sort(v.begin(), v.end());
   return v[(v.size() * 99 + 99) / 100 - 1];
 }
 
-/// How well times were predicted. The fastest by prediction is, of those that are predicted to take least, the one that holds least;
-/// of several that nothing tells apart the slowest.
+/// How well times were predicted. The fastest by prediction is the one with the least predicted time, then the least memory; of several
+/// such the slowest.
 struct Prediction {
-  double correlation = 0;   ///< of the ranks, Spearman's: 1 where the order is the measured one
-  double median_error = 0;  ///< of the predicted seconds, as a part of the measured ones
+  double correlation = 0;   ///< Spearman's rank correlation: 1 if the order is the measured one
+  double median_error = 0;  ///< of the predicted seconds, relative to the measured ones
   std::size_t first = 0;    ///< the row that is predicted to be the fastest
-  std::size_t alike = 0;    ///< rows of which nothing tells it apart, itself among them
-  double regret = 0;        ///< its time beyond the fastest one's, as a part of that
+  std::size_t alike = 0;    ///< rows with the same prediction and memory, itself included
+  double regret = 0;        ///< its excess over the fastest time, relative to that
 };
 
-/// Of numbers the ranks from 1; those that are equal share the mean of theirs.
+/// Ranks from 1; equal values share the mean of theirs.
 inline std::vector<double> ranks(const std::vector<double>& values) {
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -157,7 +157,7 @@ inline std::vector<double> ranks(const std::vector<double>& values) {
   }
   return out;
 }
-/// Spearman's: the correlation of the ranks. 0 where one of both is the same throughout.
+/// Spearman's rank correlation. 0 if one of both is constant.
 inline double rank_correlation(const std::vector<double>& x, const std::vector<double>& y) {
   const std::vector<double> a = ranks(x), b = ranks(y);
   const double mean = static_cast<double>(x.size() + 1) / 2;
@@ -169,7 +169,7 @@ inline double rank_correlation(const std::vector<double>& x, const std::vector<d
   }
   return left == 0 || right == 0 ? 0 : both / std::sqrt(left * right);
 }
-/// Of rows that stand by time; none where nothing was measured or nothing predicted.
+/// For rows sorted by time; none if nothing was measured or nothing predicted.
 inline std::optional<Prediction> prediction(const LayoutResults& x) {
   if (!x.measured() || x.rows.front().predicted() == 0) return {};
   std::vector<double> predicted, seconds, errors;
@@ -192,14 +192,14 @@ inline std::optional<Prediction> prediction(const LayoutResults& x) {
   return p;
 }
 
-/// The C that the library picks for A and B laid out so.
+/// The C that the library picks for one layout of A and B.
 struct Choice {
   std::size_t picked = 0, best = 0;  ///< rows; best: the fastest with this A and B
   std::size_t measured = 0;          ///< rows with this A and B
   double ratio = 1;                  ///< of the times, picked / best
-  bool tie = false;                  ///< no further apart than both spread
+  bool tie = false;                  ///< the difference is within the spreads
 };
-/// Those of which other C's were measured too, worst first. The rows stand by time.
+/// The choices for which other C's were measured too, worst first. The rows are sorted by time.
 inline std::vector<Choice> choices(const LayoutResults& x) {
   std::vector<Choice> out;
   for (std::size_t p = 0; p < x.rows.size(); p++) {

@@ -1,4 +1,4 @@
-// Layouts over a row of sizes: which is the fastest of each, and where one overtakes another.
+// Layouts over a range of sizes: the fastest for each, and where one overtakes another.
 #pragma once
 #include <cmath>
 #include <map>
@@ -9,7 +9,7 @@
 
 namespace bench {
 
-/// The options of each size. Throws std::invalid_argument where one of them will not do.
+/// The options for each size. Throws std::invalid_argument if one of them is invalid.
 inline std::vector<LayoutOptions> sizes_of(const LayoutOptions& o) {
   const Sweep sweep = parse_sweep(o.sweep);
   std::vector<LayoutOptions> all;
@@ -23,18 +23,18 @@ inline std::vector<LayoutOptions> sizes_of(const LayoutOptions& o) {
   return all;
 }
 
-/// Between two sizes another layout becomes the fastest.
+/// A pair of sizes between which another layout becomes the fastest.
 struct Crossover {
-  std::string before, after;  ///< layouts
-  double size = 0;  ///< where both take as long, interpolated: logarithms of times over that of the size
-  double earliest = 0, latest = 0;  ///< as the spreads of the four times have it, between the two sizes
+  std::string before, after;        ///< layouts
+  double size = 0;                  ///< where both take equally long, interpolated: log time over log size
+  double earliest = 0, latest = 0;  ///< by the spreads of the four times, between the two sizes
 };
 
 class SweepTable {
  public:
   explicit SweepTable(char size) : size_(size) {}
 
-  /// Rows stand by time.
+  /// The rows are sorted by time.
   void add(const LayoutResults& x) {
     Size s{size_ == 'm'   ? x.o.m
            : size_ == 'k' ? x.o.k
@@ -47,7 +47,7 @@ class SweepTable {
     sizes_.push_back(std::move(s));
   }
 
-  /// Those between neighbours whose fastest layouts differ by more than their spreads, at both sizes.
+  /// The crossovers between neighbouring sizes whose fastest layouts differ by more than their spreads, at both sizes.
   std::vector<Crossover> crossovers() const {
     std::vector<Crossover> out;
     for (std::size_t k = 0; k + 1 < sizes_.size(); k++) {
@@ -104,7 +104,7 @@ class SweepTable {
     std::string fastest, second;
     std::optional<double> regret = {};  // of what is predicted to be the fastest
   };
-  /// The logarithm of one time over another one, and what the spreads leave open of it.
+  /// The logarithm of a ratio of times, and its uncertainty by the spreads.
   struct Gap {
     double log, spread;
   };

@@ -15,7 +15,7 @@
 
 namespace bench {
 
-/// The rows that are to be shown, each with its rank, its marks (`*`: the first, `a`: what the library picks) and the columns.
+/// The rows to show, each with its rank, its marks (`*`: the first, `a`: the library's choice) and the columns.
 class LayoutTable {
  public:
   explicit LayoutTable(const LayoutResults& x)
@@ -31,8 +31,8 @@ class LayoutTable {
     }
   }
 
-  /// With lines of `most` letters where that can be reached by shortening what moves and C's that are no cuts. What was shortened is
-  /// explained below.
+  /// In lines of `most` characters, if that can be reached by abbreviating transfers and C's that are no cuts. Abbreviations are explained
+  /// below the table.
   std::string text(std::size_t most = kUsualWidth) const {
     Lines lines = lines_;
     const std::string notes = shorten(lines, most);
@@ -73,11 +73,11 @@ class LayoutTable {
     for (const std::vector<std::string>& l : lines) most = std::max(most, l[column].size());
     return most;
   }
-  /// Behind the last one: there is none.
+  /// The position of a column; past the end: there is none.
   std::size_t column(std::string_view heading) const {
     return static_cast<std::size_t>(std::ranges::find(lines_[0], heading) - lines_[0].begin());
   }
-  /// Letters that the other columns leave to this one, negative: they are too many already.
+  /// The characters that the other columns leave to this one; negative: they are too wide already.
   static std::ptrdiff_t room(const Lines& lines, std::size_t column, std::size_t most) {
     std::size_t others = 0;
     for (std::size_t k = 0; k < lines[0].size(); k++) others += k == column ? 1 : width(lines, k) + 1;

@@ -1,5 +1,5 @@
-// What moving an array from device to device costs: rates of large ones, times of small ones, for each pair; beside memcpy by all workers,
-// the limit on the CPU. On the diagonal: an array negated on its device. Then what this_machine() measures.
+// The cost of moving an array from device to device, for each pair: rates of large ones, times of small ones; compared with memcpy by all
+// workers, the limit on the CPU. On the diagonal: an array negated on its device. Then what this_machine() measures.
 #include <shardarray/shardarray.h>
 
 #include <cstdlib>
@@ -61,7 +61,7 @@ int main(int argc, char** argv) {
   app.add_flag("--quick", o.quick, "Few short samples: to see that it runs");
   CLI11_PARSE(app, argc, argv);
   o.bytes = o.bytes / 4 * 4;
-  setenv("SHARDARRAY_SHARE_REPLICAS", "0", 0);  // devices of one memory would hand buffers over
+  setenv("SHARDARRAY_SHARE_REPLICAS", "0", 0);  // devices that share a memory would share buffers
   const std::vector<sa::Device> devices = sa::devices();
   const std::size_t pairs = devices.size() * devices.size();
   std::vector<bench::Case> cases = moves(devices, o.bytes), small = moves(devices, 4);

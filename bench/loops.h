@@ -10,10 +10,10 @@
 
 namespace bench {
 
-/// Where an array is to be.
+/// Places an array.
 using Place = std::function<shardarray::Array(const shardarray::Array&)>;
 
-/// One optimizer step on n parameters, with its state; a call asks for the next one and gives the new parameters.
+/// Adam steps on n parameters, with their state; a call issues the next step and returns the new parameters.
 inline std::function<shardarray::Array()> adam(
     std::int64_t n, const Place& place = [](const shardarray::Array& x) { return x; }) {
   using shardarray::Array;

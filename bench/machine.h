@@ -1,5 +1,5 @@
-// What the machine can do, measured beside the cases of a bench: multiply-adds in registers, the same product by the BLAS,
-// copies. Each runs on all workers of the library's pool.
+// The machine's limits, measured with the cases of a bench: multiply-adds in registers, the same product by the BLAS, copies. Each runs
+// on all workers of the library's pool.
 #pragma once
 #include <atomic>
 #include <bit>
@@ -32,8 +32,8 @@ template <class F> void on_all_workers(int parts, const F& part) {
       &job);
 }
 
-// Twelve chains of multiply-adds, written out because compilers spill such loops, of four vectors of random numbers by turns: zeros
-// would run at a higher clock than any product does.
+// Twelve chains of multiply-adds, in assembly because compilers spill such loops, on four vectors of random numbers in turn: zeros would
+// run at a higher clock than any product.
 #if defined(__x86_64__)
 #define BENCH_FMA(op, r, c, a, b) op " %%" r #a ", %%" r #b ", %%" r #c "\n\t"
 #define BENCH_ZERO(c) "vxorps %%xmm" #c ", %%xmm" #c ", %%xmm" #c "\n\t"
@@ -68,8 +68,8 @@ BENCH_FMA_LOOP(fma_zmm_f64, "vfmadd231pd", "zmm")
 struct FmaLoop {
   std::string name;
   void (*loop)(long n, const void* numbers) = nullptr;
-  double flops = 0;                  ///< of one turn
-  std::vector<double> numbers = {};  ///< 256 bytes that are read as the loop's numbers
+  double flops = 0;                  ///< per turn
+  std::vector<double> numbers = {};  ///< 256 bytes: the loop's operands
   void run(long turns) const { loop(turns, numbers.data()); }
 };
 /// The loops that this CPU can run; none on other kinds of CPU.
@@ -92,7 +92,7 @@ inline std::vector<FmaLoop> fma_loops([[maybe_unused]] int itemsize) {
   return loops;
 }
 
-/// C[m,n] = A[m,k] B[k,n] by the BLAS, rows shared out evenly.
+/// C[m,n] = A[m,k] B[k,n] by the BLAS, rows split evenly over the workers.
 template <class T> class BlasProduct {
  public:
   BlasProduct(int m, int k, int n)
@@ -117,7 +117,7 @@ template <class T> class BlasProduct {
   std::vector<T> a_, b_, c_;
 };
 
-/// One matrix copied to each of `copies` places: what an all-gather by hand costs.
+/// Copies one matrix to each of `copies` places: the cost of an all-gather by hand.
 class Copies {
  public:
   Copies(std::int64_t bytes, int copies)
@@ -141,7 +141,7 @@ class Copies {
   std::vector<char> from_, to_;
 };
 
-/// How many threads wanted to run during the last minute; negative: unknown.
+/// Runnable threads during the last minute; negative: unknown.
 inline double load_average() {
   double load = -1;
   return getloadavg(&load, 1) == 1 ? load : -1;

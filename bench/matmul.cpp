@@ -1,5 +1,5 @@
-// Matrix products beside as many multiply-adds in registers, and the same by a BLAS (OpenBLAS, or what SHARDARRAY_BLAS names); what
-// a second worker wins where the product is cut over 8 virtual devices; what a bias and an activation add to it.
+// Matrix products, compared with as many multiply-adds in registers and with a BLAS (OpenBLAS, or what SHARDARRAY_BLAS names); the gain of
+// a second worker for a product sharded over 8 virtual devices; the cost of a bias and an activation.
 #include <shardarray/shardarray.h>
 
 #include "bench.h"
@@ -16,7 +16,7 @@ static sa::Array random_matrix(std::int64_t n, const sa::Sharding& where) {
   return random_matrix(n, n, where);
 }
 
-// A layer beside its product: what a bias and an activation cost, which are made of each strip of C while that is in a cache.
+// A layer compared with its product: the cost of a bias and an activation, which are applied to each strip of C while it is in a cache.
 static void add_layers(bench::Suite& suite, const sa::Sharding& one) {
   const auto product = sa::jit([](const sa::Array& x, const sa::Array& w) { return sa::matmul(x, w); });
   const auto layer = sa::jit([](const sa::Array& x, const sa::Array& w, const sa::Array& b) {

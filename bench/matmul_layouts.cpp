@@ -1,4 +1,4 @@
-// Which layout of C[m,n] = A[m,k] B[k,n] on a mesh is fastest: every way to cut A, B and C, measured in one run.
+// Which layout of C[m,n] = A[m,k] B[k,n] on a mesh is fastest: every way to shard A, B and C, measured in one run.
 //
 //   ./dev bench matmul_layouts --mesh x=8 --m 1024 --k 1024 --n 1024 --dtype bf16 --layouts all
 //   ./dev bench matmul_layouts --mesh x=2,y=4 --layouts random:60 --top 12
@@ -10,24 +10,23 @@
 //   ./dev bench matmul_layouts --sweep m=64..8192           # where does one layout overtake another?
 //   ./dev bench matmul_layouts compare before.json after.json --fail-above 5%
 //
-// Installed it is shardarray-matmul-layouts, which contains the library. layouts.h has the spelling of layouts, --help the options.
+// Installed, it is shardarray-matmul-layouts, which contains the library. layouts.h explains the spelling of layouts, --help the options.
 //
-// A and B are placed beforehand, C by out_shardings of jit; one call until the result is ready is timed. Collectives, bytes
-// and flops per device are explain's. Results are whole numbers, so every sum has the same bits: each device's piece is
-// compared with a plain product once, of f16 and bf16 rounded once. Replicas have memories and work of their own, as on separate
-// machines, unless --share-replicas shows what sharing wins.
+// A and B are placed beforehand, C by out_shardings of jit; one call is timed until the result is ready. Collectives, bytes and flops per
+// device are those of explain. Results are integers, so every order of summation gives the same bits: each device's shard is compared with
+// a plain product once (rounded once for f16 and bf16). Replicas have their own memory and work, as on separate machines, unless
+// --share-replicas shows what sharing gains.
 //
-// peak:  share of the multiply-adds that all workers do in registers, best of this run. Without such a loop: none. f16 and bf16 are
+// peak:  relative to the multiply-adds that all workers do in registers, best of this run; absent without such a loop. f16 and bf16 are
 //        computed in float32, so their peak is float32's.
-// t_lo, t_hi: the longer of both and the sum of explain()'s seconds of steps (math) and of transfers (comm), by the numbers that
-//        this_machine() measures once, or by those of --machine. A model, no bounds: a measured time can be below t_lo.
+// t_lo, t_hi: the maximum and the sum of explain()'s seconds of steps (math) and of transfers (comm), by the rates that this_machine()
+//        measures once, or by those of --machine. A model, no bounds: a measured time can be below t_lo.
 // bound: what takes most of the time: math, comm, or overhead, the rest of the measured time.
-// On a GPU the peak is what a product of --peak-size makes of one logical device, which has all of the GPU, and copies are values that
-// all devices read, double and write.
-// least: bytes / the fewest that a known strategy receives with no more arithmetic (strategies.h lists all cuts of m, k, n); below 1 the
-//        plan beats all of them, `-`: none computes so little. What is
-//        not yet summed up counts in float32 for f16 and bf16, what is in their own 2 bytes.
-// floor: by these rates, the longer of arithmetic and transfers of the known strategy that is then fastest.
+// On a GPU the peak is the rate of a product of --peak-size on one logical device, which has all of the GPU, and copies are values that all
+// devices read, double and write.
+// least: bytes / the fewest that a known strategy receives with no more arithmetic (strategies.h lists all splits of m, k, n); below 1 the
+//        plan beats all of them, `-`: none computes so little. For f16 and bf16, partial sums count as float32, the rest as 2 bytes.
+// floor: by these rates, the longer of arithmetic and transfers of the fastest known strategy.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -43,7 +42,7 @@
 
 namespace {
 
-// Installed, the plug-ins stand in the folder of libraries, not beside the program.
+// Installed, the plug-ins are in the folder of libraries, not beside the program.
 void find_plugins() {
   std::error_code ignored;
   const auto folder =

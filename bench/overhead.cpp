@@ -1,5 +1,5 @@
-// What a call costs beside its work: the document's training step on 8 virtual devices against the same step written by
-// hand, recording a lazy op, dispatching a compiled one.
+// The overhead of a call: the document's training step on 8 virtual devices against the same step written by hand, recording a lazy op,
+// dispatching a compiled one.
 #include <shardarray/shardarray.h>
 
 #include <cstdlib>
@@ -51,7 +51,7 @@ struct Training {
   }
 };
 
-// Of a call whose structs hold arrays only.
+// Allocations of a call whose structs hold arrays only.
 static std::size_t allocations_of_plain_call() {
   struct Pair {
     sa::Array a, b;

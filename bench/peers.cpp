@@ -63,7 +63,7 @@ struct Options {
   bool cold = false;
 };
 
-/// Runs until `seconds` are over: what is compiled late is compiled then.
+/// Runs for `seconds`, until late compilation is over.
 void warm_up(const bench::Case& c, double seconds) {
   for (double spent = 0; spent < seconds;) spent += bench::sample(c);
 }

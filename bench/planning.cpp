@@ -1,5 +1,5 @@
-// What planning costs: explain() of programs of about a thousand nodes on meshes of 8 to 1,024 virtual devices. Every case in a process
-// of its own, which allocates no piece: CPU time, and the memory that the process grew by.
+// The cost of planning: explain() of programs of about a thousand nodes on meshes of 8 to 1,024 virtual devices. Every case runs in its own
+// process, which allocates no arrays: CPU time, and the growth of the process's memory.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <shardarray/shardarray.h>
@@ -24,7 +24,7 @@ struct Graph {
   std::function<Arrays(const Arrays&)> f;
 };
 
-// Axes of the mesh in turn: of one with fewer, the first again.
+// Mesh axes in turn, cyclically.
 class Placer {
  public:
   explicit Placer(const std::vector<std::int64_t>& sizes) : mesh_(mesh_of(sizes)), axes_(sizes.size()) {}
@@ -62,7 +62,7 @@ Graph turns(const Placer& p, int layers) {
             return Arrays{x};
           }};
 }
-// Gradients of layers relu(x W + b), whose weights are cut by the axes in turn.
+// Gradients of layers relu(x W + b), whose weights are sharded over the axes in turn.
 Graph train(const Placer& p, int layers) {
   Arrays args{p.put({width, width}, P("a"))};
   for (int k = 0; k < layers; k++) {
@@ -79,7 +79,7 @@ Graph train(const Placer& p, int layers) {
   };
   return {args, [loss](const Arrays& v) { return sa::grad(loss)(v); }};
 }
-// Gradients of transformer blocks: the batch on a, heads and features on the last axis.
+// Gradients of transformer blocks: the batch over a, heads and features over the last axis.
 Graph blocks(const Placer& p, int layers) {
   const std::string last = p.axis(p.has(3) ? 2 : p.has(2) ? 1 : 0), first = p.has(2) ? "a" : "";
   const P columns(none, last), rows(last);
@@ -144,7 +144,7 @@ Figures measure(Graph (*make)(const Placer&, int), int layers, const std::vector
   return r;
 }
 
-// In a process of its own; none: it did not end in time, or failed.
+// Runs in a process of its own; none: it failed or did not end in time.
 std::optional<Figures> apart(Graph (*make)(const Placer&, int), int layers,
                              const std::vector<std::int64_t>& sizes, int limit) {
   int ends[2];

@@ -1,5 +1,5 @@
-// What the busiest device receives in whole programs and in small ones, beside the fewest bytes that anybody is known to need, and XLA's.
-// Nothing is run.
+// Bytes that the busiest device receives in whole programs and in small ones, compared with the best known plans and with XLA's. Nothing is
+// run.
 #include "known_plans.h"
 #include "propagation_rows.h"
 
@@ -15,7 +15,7 @@ std::string ratio(std::int64_t bytes, std::int64_t to) {
                      : fmt::format("{:.4g}", static_cast<double>(bytes) / static_cast<double>(to));
 }
 
-// The least that the moves of a plan can take, and of how many of them it is known; of others their bytes.
+// The least bytes that a plan's transfers can take, and for how many of them that is known; the others count with their own bytes.
 std::string limit_of(const known_plans::sa::Explanation& e) {
   double least = 0;
   std::size_t known = 0;

@@ -1,5 +1,5 @@
-// What it costs that devices are in several processes: each figure of two processes beside that of one with the same devices, or beside
-// MPI's own messages, measured in turns on this machine. It starts itself by mpirun: `--side` is what runs there.
+// The cost of devices in several processes: each figure of two processes compared with one process with the same devices, or with MPI's own
+// messages, measured in turns on this machine. It starts itself by mpirun, with `--side`.
 #include <mpi.h>
 #include <shardarray/shardarray.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t message_floats = 16 << 20;  // 64 MiB
 
-/// The median of `count` calls, after one that does not count: as many in every process.
+/// The median of `count` calls, after an untimed one: the same number in every process.
 template <class F> double seconds_of(int count, const F& call) {
   std::vector<double> all;
   for (int k = 0; k <= count; k++) {
@@ -90,7 +90,7 @@ int side(bool quick) {
   return 0;
 }
 
-/// MPI alone: half of there and back, of 64 MiB; and a sum.
+/// MPI alone: half a round trip of 64 MiB; and a sum.
 int ping_pong(bool quick) {
   MPI_Init(nullptr, nullptr);
   int rank = 0;
@@ -116,7 +116,7 @@ int ping_pong(bool quick) {
   return 0;
 }
 
-/// What the first of `processes` says: seconds by name.
+/// The output of the first of `processes`: seconds by name.
 std::map<std::string, double> run(const std::string& program, int processes, int devices,
                                   const std::string& how) {
   const std::string command = fmt::format(

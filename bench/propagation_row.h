@@ -1,4 +1,4 @@
-// What rows of propagation_rows.h are made of.
+// The parts of the rows of propagation_rows.h.
 #pragma once
 #include <shardarray/shardarray.h>
 
@@ -28,13 +28,13 @@ struct Operand {
 struct Row {
   int number;
   std::string what;
-  std::int64_t xla;  ///< bytes that the busiest device receives by JAX 0.10.2 (Shardy); negative: not known
+  std::int64_t xla;  ///< bytes that the busiest device receives in JAX 0.10.2 (Shardy); negative: unknown
   std::vector<Operand> operands;
   Fn f;
-  std::optional<sa::Sharding> closed;  ///< requested of the result
+  std::optional<sa::Sharding> closed;  ///< requested for the result
   sa::Sharding final;
-  std::string transfers;  ///< in order, with what the busiest device receives
-  std::int64_t most;      ///< bytes of the best plan that is known
+  std::string transfers;  ///< in order, with the bytes that the busiest device receives
+  std::int64_t most;      ///< bytes of the best known plan
 };
 constexpr std::int64_t unknown = -1;
 constexpr auto open = std::nullopt;

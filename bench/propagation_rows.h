@@ -1,5 +1,5 @@
-// Small programs on a mesh x=4, y=2, one op or two each: where results lie, which transfers they make and their bytes. Rows and numbers
-// come from Shardy's and XLA's partitioner tests. Other meshes: x0=2, x1=2, y=2 where a row cuts x in two, and a=2, b=2.
+// Small programs on a mesh x=4, y=2, one or two ops each: shardings of results, transfers and their bytes. Rows and numbers come from
+// Shardy's and XLA's partitioner tests. Other meshes: x0=2, x1=2, y=2 for rows that split axis x, and a=2, b=2.
 #pragma once
 #include <vector>
 
@@ -359,7 +359,7 @@ inline std::vector<Row> concatenate_pad_sort_windows() {
 inline std::vector<Row> rows_taken_and_scattered() {
   const auto n = sa::none;
   const Fn take = [](const auto& v) { return sa::take(v[0], sa::abs(v[1]), 0); };
-  // rows of v[2] added into v[0]; into zeros
+  // add rows of v[2] to v[0]; to zeros
   const Fn add_rows = [](const auto& v) {
     return v[0] + sa::primitive::scatter(sa::abs(v[1]), v[2], 0, 1, 16);
   };

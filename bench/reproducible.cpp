@@ -1,5 +1,5 @@
-// What the same bits on any number of devices cost: each case beside itself without `reproducible`, and how many results
-// have on 8 devices the bits of one.
+// The cost of the same bits on any number of devices: each case with and without `reproducible`, and how many results have the same bits on
+// 8 devices as on one.
 #include <shardarray/shardarray.h>
 
 #include <cstring>

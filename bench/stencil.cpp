@@ -1,4 +1,4 @@
-// A step of the heat equation on one core, written in several ways, beside a plain loop: time per point.
+// A step of the heat equation on one core, written in several ways, compared with a plain loop: time per point.
 #include <shardarray/shardarray.h>
 
 #include "bench.h"
@@ -11,7 +11,7 @@ namespace {
 
 constexpr float rate = 0.2F;
 
-// As one writes it: a look at the border at every point.
+// The obvious version: checks the border at every point.
 [[gnu::noinline]] void plain_step(const float* from, float* to, long n) {
   for (long i = 0; i < n; i++)
     for (long j = 0; j < n; j++) {
@@ -21,7 +21,7 @@ constexpr float rate = 0.2F;
     }
 }
 
-// The border apart, so that the loop has no branches.
+// The border separately, so that the loop has no branches.
 [[gnu::noinline]] void apart_step(const float* from, float* to, long n) {
   const auto at_border = [&](long i, long j) {
     const auto at = [&](long k, long l) { return k < 0 || k == n || l < 0 || l == n ? 0 : from[k * n + l]; };

@@ -1,4 +1,4 @@
-// What the known strategies for a product on a mesh cost: flops and bytes of the busiest device. No data, no devices.
+// The costs of the known strategies for a product on a mesh: flops and bytes of the busiest device. No data, no devices.
 #pragma once
 #include <fmt/format.h>
 
@@ -16,10 +16,10 @@
 
 namespace bench {
 
-/// One way to run a layout: every axis of the mesh, or factor of one, cuts m, n, k (partial sums) or repeats the work. What A
-/// and B lack is fetched, partial sums are combined on the way to C.
+/// One way to run a layout: every mesh axis, or factor of one, splits m, n or k (partial sums), or replicates the work. Missing parts of A
+/// and B are fetched, partial sums are combined on the way to C.
 struct Strategy {
-  std::string where;  ///< `m/4 k/2`: how often each size is cut; empty: not at all
+  std::string where;  ///< `m/4 k/2`: into how many parts each size is split; empty: none is
   double flops = 0;   ///< of the busiest device
   double bytes = 0;   ///< received by the busiest device, transfer by transfer
 };
@@ -50,7 +50,7 @@ inline Range range_of(const Product& p, const std::vector<int>& axes, int device
 inline Tile tile_of(const Product& p, const Cut& c, int device, std::int64_t rows, std::int64_t columns) {
   return {range_of(p, c.rows, device, rows), range_of(p, c.columns, device, columns)};
 }
-/// Elements of `a` that are in `b` too.
+/// The number of elements in both.
 inline double common(const Tile& a, const Tile& b) {
   auto length = [](Range x, Range y) {
     return static_cast<double>(
@@ -64,7 +64,7 @@ template <class F> double busiest(const Product& p, const F& f) {
   for (int d = 0; d < p.devices(); d++) most = std::max(most, f(d));
   return most;
 }
-/// Elements that the busiest device lacks of `to` when it has `from`.
+/// Elements of `to` that the busiest device lacks if it has `from`.
 inline double lacking(const Product& p, const Cut& from, const Cut& to, std::int64_t rows,
                       std::int64_t columns) {
   return busiest(p, [&](int d) {
@@ -80,14 +80,14 @@ inline double group_size(const Product& p, const std::vector<int>& axes) {
 inline double tile_size(const Product& p, const Cut& c) {
   return busiest(p, [&](int d) { return tile_of(p, c, d, p.m, p.n).size(); });
 }
-/// Bytes received where C may stay as it is made: partial sums over `summed` are reduce-scattered.
+/// Bytes received if C may stay as it is computed: partial sums over `summed` are reduce-scattered.
 inline double scattering(const Product& p, const Cut& made, const std::vector<int>& summed) {
   const double group = group_size(p, summed);
   return static_cast<double>(p.sum_itemsize) * (group - 1) / group * tile_size(p, made);
 }
-/// Bytes received on the way from tiles `made`, partial sums over `summed`, to `wanted`: the least of an all-reduce and the
-/// rest; every reduce-scatter and the rest; every device fetching all summands of what it keeps. Sums are rounded to the elements' type
-/// when they are complete: what is gathered then has its size.
+/// Bytes received on the way from tiles `made`, partial sums over `summed`, to `wanted`: the least of an all-reduce and a reshard, of every
+/// reduce-scatter and a reshard, and of every device fetching all summands of its tile. Complete sums are rounded to the elements' type, so
+/// what is gathered after that has its size.
 inline double combining(const Product& p, const Cut& made, const std::vector<int>& summed,
                         const Cut& wanted) {
   const auto item = static_cast<double>(p.itemsize), sum = static_cast<double>(p.sum_itemsize);
@@ -107,7 +107,7 @@ inline double combining(const Product& p, const Cut& made, const std::vector<int
   });
   return std::min(least, sum * direct);
 }
-/// Which axes cut m, k and n.
+/// The axes that split m, k and n.
 using Assignment = std::array<std::vector<int>, 3>;
 inline Strategy strategy(const Product& p, const ProductLayout& l, const Assignment& cuts) {
   const auto& [m, k, n] = cuts;
@@ -127,8 +127,8 @@ inline Strategy strategy(const Product& p, const ProductLayout& l, const Assignm
             (l.picked ? scattering(p, {m, n}, k) : combining(p, {m, n}, k, l.c));
   return s;
 }
-/// The axes' prime factors as axes of their own. Of more than `most` the smallest neighbours of one axis are one: the list of
-/// strategies grows as their factorial.
+/// Splits the axes into their prime factors. With more than `most`, the smallest neighbours of one axis are merged, as the list of
+/// strategies grows factorially.
 inline void split_axes(Product& p, ProductLayout& l, std::size_t most) {
   std::vector<std::vector<int>> primes;  // of each axis
   std::size_t count = 0;
@@ -171,11 +171,11 @@ inline void split_axes(Product& p, ProductLayout& l, std::size_t most) {
 
 }  // namespace detail
 
-/// Of two products: every strategy of the first one to any cut of what is between, which then is the second one's operand. Those that
+/// For two products: every strategy of the first one to any cut of the intermediate, with every one of the second from there. Those that
 /// compute and receive more than another one are left out.
 inline std::vector<Strategy> chain_strategies(const Product& p, const ProductLayout& l);
 
-/// All of them, with the axes of a dimension in every order. Where C is to be picked, those to any C.
+/// All strategies, with the axes of a dimension in every order. If C is picked by the library, those to any C.
 inline std::vector<Strategy> strategies(Product p, ProductLayout l) {
   if (l.v) return chain_strategies(p, l);
   constexpr std::size_t most_factors = 3;  // 106 strategies
@@ -195,7 +195,7 @@ inline std::vector<Strategy> strategies(Product p, ProductLayout l) {
   return out;
 }
 namespace detail {
-/// Those that no other one is better than in flops and in bytes, by flops.
+/// The Pareto-optimal ones in flops and bytes, sorted by flops.
 inline std::vector<Strategy> best_of(std::vector<Strategy> all) {
   std::ranges::sort(all, [](const Strategy& a, const Strategy& b) {
     return std::pair(a.flops, a.bytes) < std::pair(b.flops, b.bytes);
@@ -221,7 +221,7 @@ inline std::vector<Strategy> chain_strategies(const Product& p, const ProductLay
   return detail::best_of(std::move(all));
 }
 
-/// The one that receives least among those with no more arithmetic than `flops` (a hundredth is forgiven).
+/// The one that receives least among those with at most `flops` (plus 1 %).
 inline Strategy least_bytes(const std::vector<Strategy>& all, double flops) {
   Strategy best{"", 0, std::numeric_limits<double>::infinity()};
   for (const Strategy& s : all)
@@ -231,7 +231,7 @@ inline Strategy least_bytes(const std::vector<Strategy>& all, double flops) {
 
 /// Seconds of arithmetic and of transfers; all devices share one machine.
 struct Rates {
-  double flops = 0, bytes = 0;  ///< a second, of the whole machine; 0: not measured
+  double flops = 0, bytes = 0;  ///< per second, of the whole machine; 0: not measured
 };
 inline double predicted_seconds(const Rates& r, double flops, double bytes) {
   return flops / r.flops + bytes / r.bytes;
@@ -239,22 +239,22 @@ inline double predicted_seconds(const Rates& r, double flops, double bytes) {
 inline double predicted_seconds(const Rates& r, const Strategy& s, int devices) {
   return predicted_seconds(r, s.flops * devices, s.bytes * devices);
 }
-/// What the best of all takes at least: the longer of its arithmetic and its transfers, as if one hid the other.
+/// The least time of the best strategy: the longer of its arithmetic and its transfers, as if they overlapped.
 inline double floor_seconds(const std::vector<Strategy>& all, const Rates& r, int devices) {
   double least = std::numeric_limits<double>::infinity();
   for (const Strategy& s : all)
     least = std::min(least, std::max(s.flops * devices / r.flops, s.bytes * devices / r.bytes));
   return least;
 }
-/// The one that these rates predict to be fastest.
+/// The strategy that is fastest by these rates.
 inline Strategy fastest(const std::vector<Strategy>& all, const Rates& r, int devices) {
   return *std::min_element(all.begin(), all.end(), [&](const Strategy& x, const Strategy& y) {
     return predicted_seconds(r, x, devices) < predicted_seconds(r, y, devices);
   });
 }
 
-/// B cut along k, A and C whole: from which m on is it faster to gather B and let every device make all of C than to
-/// all-reduce partial products? `rates` of 0 counts bytes only. Infinite: never.
+/// B sharded along k, A and C replicated: from which m on is it faster to gather B and let every device compute all of C than to all-reduce
+/// partial products? `rates` of 0 counts bytes only. Infinite: never.
 inline double crossover_m(const Product& p, const Rates& rates) {
   const double k = static_cast<double>(p.k), item = static_cast<double>(p.itemsize),
                both =

@@ -1,4 +1,4 @@
-// Floors that run on all workers of the library's pool.
+// Runs floors on all workers of the library's pool.
 #pragma once
 #include <algorithm>
 #include <atomic>

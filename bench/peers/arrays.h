@@ -19,7 +19,7 @@ inline Works dispatch_eager(std::int64_t) {
 }
 inline Works dispatch_pmap(std::int64_t) {
   const auto f = sa::pmap([](const sa::Array& x) { return x + 1.0; });
-  return result_of(f, f(eight_numbers()));  // a result of pmap: each row is on its device
+  return result_of(f, f(eight_numbers()));  // made by pmap, so that each row is on its device
 }
 
 /// Every device has n floats and gets the sum of all.
@@ -35,7 +35,7 @@ inline Works matmul(std::int64_t n) {
                    matrix(1, {n, n}), matrix(2, {n, n}));
 }
 
-/// Every way to cut A, B and C of C = A B on one axis.
+/// Every way to shard A, B and C of C = A B over one axis.
 inline Works layouts(std::int64_t n) {
   const auto mesh = sa::make_mesh({{"x", 8}});
   const std::array<std::pair<const char*, sa::Sharding>, 3> cuts{
@@ -87,9 +87,9 @@ inline Works top_k(std::int64_t n) {
 inline Works cumsum(std::int64_t n) {
   return result_of(sa::jit([](const sa::Array& x) { return sa::cumsum(x); }), normal(1, {n}));
 }
-/// Places among n rows, one for each of them.
+/// n random indices of n rows.
 inline sa::Array places(std::int64_t n) { return (uniform(2, {n}) * n).astype(sa::int32); }
-/// Of rows of 64 elements.
+/// Gathers rows of 64 elements.
 inline Works gather(std::int64_t n) {
   return result_of(sa::jit([](const sa::Array& x, const sa::Array& at) { return sa::take(x, at, 0); }),
                    normal(1, {n, 64}), places(n));
@@ -100,7 +100,7 @@ inline Works scatter(std::int64_t n) {
   });
   return result_of(f, normal(1, {n, 64}), places(n));
 }
-/// A table of n rows of 32, of which each step of a loop adds to one.
+/// A table of n rows of 32; each step of a loop adds to one row.
 inline Works rows_in_loop(std::int64_t n) {
   const auto f = sa::jit([n](const sa::Array& table, const sa::Array& x) {
     const auto step = [&](const sa::Array& i, const sa::Array& t) { return t.at(i).add(x[i] * 0.5); };
@@ -140,7 +140,7 @@ inline Works attention(std::int64_t n) {
   const sa::Shape shape{1, n, 8, 64};
   return result_of(f, normal(1, shape), normal(2, shape), normal(3, shape));
 }
-/// n steps of a gated recurrent unit: of 256 that reads 128 features, for 32 sequences; many steps of 32 that reads 32, for one.
+/// n steps of a GRU: 256 hidden and 128 input features for 32 sequences; from 10,000 steps on 32 and 32 for one sequence.
 inline Works gru(std::int64_t n) {
   const bool is_long = n >= 10'000;
   const std::int64_t batch = is_long ? 1 : 32, inputs = is_long ? 32 : 128, hidden = is_long ? 32 : 256;
@@ -157,7 +157,7 @@ inline Works gru(std::int64_t n) {
                    normal(3, {hidden, 3 * hidden}) / root);
 }
 
-/// Gradients of n steps of an LSTM of 64 that reads 16 features, for 16 sequences: unrolled, where JAX has a scan.
+/// Gradients of n steps of an LSTM with 64 hidden and 16 input features, for 16 sequences: unrolled, while JAX uses a scan.
 inline Works lstm(std::int64_t n) {
   const auto f = sa::jit([](const sa::Array& w, const sa::Array& u, const sa::Array& x) {
     const auto loss = [&x](const sa::Array& a, const sa::Array& b) { return bench::lstm_loss(a, b, x); };

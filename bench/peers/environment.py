@@ -69,7 +69,7 @@ for p in sys.argv[1:]:
 
 def jax_variables(platform):
     """Of JAX's processes, but for the number of devices."""
-    # The last line of what they say is the error.
+    # The last line of their output is the error.
     common = {"JAX_PLATFORMS": platform, "JAX_TRACEBACK_FILTERING": "off"}
     return {**common, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"} if platform == "cuda" else common
 

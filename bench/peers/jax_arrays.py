@@ -21,7 +21,7 @@ def dispatch_eager(_):
 
 def dispatch_pmap(_):
     f = jax.pmap(lambda x: x + 1.0)
-    return result_of(f, f(eight_numbers()))  # a result of pmap: each row is on its device
+    return result_of(f, f(eight_numbers()))  # made by pmap, so that each row is on its device
 
 
 def all_reduce(n):

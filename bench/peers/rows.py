@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-TRAINING = ("seed_step", "adam", "adam_of_leaves", "mlp", "transformer")  # rows that need more than JAX of JAX's side
+TRAINING = ("seed_step", "adam", "adam_of_leaves", "mlp", "transformer")  # rows for which JAX's side needs more packages than JAX
 TORCH_ROWS = (
     "dispatch_eager",
     "matmul",
@@ -38,14 +38,14 @@ class Row:
     size: int = 0
     devices: int = 1
     cold: bool = False  # the first call of a process is the figure
-    jax_row: str = ""  # where it has another name
+    jax_row: str = ""  # if JAX's row has another name
     environment: dict = field(default_factory=dict)  # of our side
     ratio: float = 0  # aims: ours / JAX's,
     torch_ratio: float = 0  # ours / torch's,
     seconds: float = 0  # or our time
-    part_ratio: float = 0  # beside JAX of each part of a row that has several; `ratio` is the sum's
+    part_ratio: float = 0  # against JAX, for each part of a row that has several; `ratio` is for the sum
     precision: str = "f32"  # of products
-    busy: bool = False  # beside processes that compute all the time, two for each core
+    busy: bool = False  # while two busy processes per core are running
 
     def aims(self):
         """Peer -> the ratio aimed at."""
@@ -132,7 +132,7 @@ def precisions(title, row, size=0, devices=1, names=("f32", "tf32"), **aims):
     return [Row(f"{title}, {name}", row, size, devices, precision=name, **aims) for name in names]
 
 
-# Aims beside JAX alone: those beside the GPU itself are in bench/device_aims.h.
+# Aims against JAX only; those against the GPU itself are in bench/device_aims.h.
 ONE_KERNEL, GRAPH, FILTER_JIT, LARGE_STEP = 0.25, 0.5, 0.1, 1
 ALL = ("f32", "tf32", "bf16")
 CLUSTER_BATCH, GRAPH_BATCH = 512, 4096  # whose step is a cluster's kernel, or a graph (bench/document_step.h)

@@ -34,7 +34,7 @@ from rows import CUDA_ROWS, ROWS, TRAINING
 from table import Figure, Peer, Table, as_json
 
 HERE = Path(__file__).resolve().parent
-# Of values, on the scale of the largest of their group: rounding to TF32 and bfloat16 is 5e-4 and 4e-3.
+# Tolerances of values, relative to the largest of their group: rounding to TF32 and bfloat16 is 5e-4 and 4e-3.
 TOLERANCE = {"f32": 1e-5, "tf32": 5e-3, "bf16": 2e-2}
 
 

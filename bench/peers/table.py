@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from environment import NAMES
 
-MORE = ("torch",)  # peers that have several variants of a work, of which the fastest is shown
+MORE = ("torch",)  # peers with several variants of a work; the fastest one is shown
 
 
 @dataclass

@@ -15,7 +15,7 @@ inline sa::Array squared_error(const Model& model, const sa::Array& x, const sa:
   return sa::mean(sa::square(y - sa::vmap(model)(x)));
 }
 
-/// Equinox's autoparallelism page: MLP 4-32-4, a batch, by default 16, cut over all devices, Adam.
+/// Equinox's autoparallelism page: MLP 4-32-4, a batch (by default 16) sharded over all devices, Adam.
 inline Works seed_step(std::int64_t batch) {
   if (batch == 0) batch = 16;
   const auto sharding = sa::PositionalSharding(sa::create_device_mesh({sa::device_count(), 1}));
@@ -92,7 +92,7 @@ inline Works adam_on(std::int64_t leaves, std::int64_t n) {
 inline Works adam(std::int64_t n) { return adam_on(1, n); }
 inline Works adam_of_leaves(std::int64_t leaves) { return adam_on(leaves, 64); }
 
-/// `call` and `check` of a step (model, x, y) -> (model, loss): the check makes four more steps.
+/// `call` and `check` for a step (model, x, y) -> (model, loss): the check runs four more steps.
 template <class Step, class M>
 Works training(const Step& step, M model, const sa::Array& x, const sa::Array& y) {
   sa::block_until_ready(std::tuple(model, x, y));
@@ -115,7 +115,7 @@ Works training(const Step& step, M model, const sa::Array& x, const sa::Array& y
   return {{"", call, check}};
 }
 
-/// Eight layers of a width, by default 512, batch half of it, SGD.
+/// Eight layers of `width` (by default 512), a batch of half of it, SGD.
 inline Works mlp(std::int64_t width) {
   if (width == 0) width = 512;
   const auto optim = sa::optim::sgd(100);
@@ -137,7 +137,7 @@ struct Transformer {
   std::vector<Block> blocks;
 };
 
-/// Of the transformer of a width.
+/// The sizes of a transformer of some width.
 struct Sizes {
   std::int64_t width = 128, batch = 8, layers = 2, head_width = 32, length = 64, vocabulary = 256;
   std::int64_t heads() const { return width / head_width; }
@@ -186,7 +186,7 @@ inline sa::Array language_loss(const Sizes& s, const Transformer& t, const sa::A
   return sa::mean(sa::losses::softmax_cross_entropy_with_integer_labels(logits, targets));
 }
 
-/// Decoder with tied embeddings, SGD: of two blocks, or of four larger ones of this width.
+/// A decoder with tied embeddings, SGD: two blocks, or four larger ones of this width.
 inline Works transformer(std::int64_t width) {
   const Sizes s = sizes_of(width);
   const auto optim = sa::optim::sgd(0.1);
