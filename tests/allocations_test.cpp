@@ -1,5 +1,5 @@
-// What a cached call takes from the heap: nothing. What happens when the heap has no more: an Error, and everything still
-// works. Sanitizers keep their own operator new.
+// Cached calls allocate nothing on the heap. When the heap is exhausted there is an Error, and everything still works. Sanitizers
+// keep their own operator new.
 #include <unistd.h>
 
 #include <algorithm>
@@ -40,8 +40,8 @@ using sa::Array;
 
 namespace {
 
-/// Allocations of f() once it has been called a few times: the least of five calls, since one of them may be the one that takes
-/// over machine code, which becomes ready when it will.
+/// Allocations of f() after a few calls: the least of five, as one of them may be the call that switches to machine code, which becomes
+/// ready at any time.
 template <class F> std::size_t taken(const F& f) {
   for (int k = 0; k < 100; k++) f();
   std::size_t least = std::numeric_limits<std::size_t>::max();
@@ -67,7 +67,7 @@ TEST_CASE(
     const auto f = sa::jit([](const Array& a, const Array& b) { return a * 0.5 + b; });
     CHECK(taken([&] { const Array z = f(x, y); }) == 0);
     CHECK(taken([&] { x = f(std::move(x), y); }) == 0);
-    // The mean has to cross devices, and goes to all of them.
+    // The mean is combined over devices, and replicated on all of them.
     const auto g = sa::jit([](const Array& a) { return a - sa::mean(a, {.axis = 0, .keepdims = true}); });
     CHECK(taken([&] { const Array z = g(y); }) == 0);
   }
@@ -75,7 +75,7 @@ TEST_CASE(
 
 namespace {
 
-/// The heap of this thread is short while it lives.
+/// Makes this thread's heap short while it lives.
 struct ShortHeap {
   explicit ShortHeap(std::size_t from, std::size_t number = std::numeric_limits<std::size_t>::max()) {
     refuse_from = from;
@@ -168,7 +168,7 @@ TEST_CASE(
   const auto refused = [](const std::string& what, const auto& f, const Array& x) {
     sa::block_until_ready(f(x * 1));
     int refusals = 0;
-    for (int k = 0; k < 20; k++) {  // some run on other threads, which have a heap
+    for (int k = 0; k < 20; k++) {  // some allocations are on other threads, whose heap is not short
       Array given = sa::block_until_ready(x + 0);
       const ShortHeap heap(std::size_t{1} << 16);
       try {
@@ -193,7 +193,7 @@ TEST_CASE("allocations: an evaluation without heap is an error, at whatever bloc
   for (std::size_t number = 0; !done; number += 1 + number / 8) {
     CAPTURE(number);
     REQUIRE(number < 1'000'000);
-    const auto added = static_cast<std::int64_t>(number) + 1;  // another size: no program is there yet
+    const auto added = static_cast<std::int64_t>(number) + 1;  // another size, so that no program is cached
     const Array lazy = sa::sum(sa::concatenate({x, sa::zeros({added})}) * 2 + 1);
     try {
       const ShortHeap heap(std::numeric_limits<std::size_t>::max(), number);

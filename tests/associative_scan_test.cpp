@@ -1,4 +1,4 @@
-// associative_scan and map: JAX's numbers, against loops, what is cut, trees, messages.
+// associative_scan and map: JAX's numbers, loops as a reference, sharded dimensions, trees, messages.
 #include "golden.h"
 #include "program_of.h"
 #include "transforms_helpers.h"
@@ -62,7 +62,7 @@ TEST_CASE("associative_scan: along a cut axis parts move between neighbours, and
   const auto bytes = [](std::int64_t n) { return n * 16 * 2 * 4; };  // of both arrays
   // 8 x 2^k: a part or two for each of 12 halvings.
   CHECK(moved(4096) <= bytes(3 * 12));
-  // Halves that no longer divide by 8 are cut in other places: a few times what a device has, less than half of a gather.
+  // Halves that 8 does not divide are sharded elsewhere: a few times a device's part moves, less than half of a gather.
   for (const std::int64_t n : {1000, 4098, 4100}) {
     CAPTURE(n);
     CHECK(moved(n) < bytes(n) / 2);
@@ -84,7 +84,7 @@ TEST_CASE("associative_scan: any length, with less than twice as many combinatio
     for (std::size_t k = 0; k < xs.size(); k++) CHECK(got[k] == (sum += xs[k]));
     CHECK(parts <= std::max<std::int64_t>(0, 2 * n - 2));
   }
-  // No commutative function: the order stays, and in reverse arguments change places as in JAX.
+  // The function is not commutative: the order is kept, and in reverse the arguments are swapped as in JAX.
   const auto second = [](const Array&, const Array& q) { return q * 1; };
   const auto first = [](const Array& p, const Array&) { return p * 1; };
   const Array x = sa::arange(5);

@@ -1,4 +1,4 @@
-// Attention in blocks against all scores at once, JAX and Equinox; its memory; caches; on devices.
+// Attention in blocks, compared with all scores at once, JAX and Equinox; its memory; caches; shardings.
 #include <cmath>
 #include <numbers>
 
@@ -37,7 +37,7 @@ Heads heads(const Shape& q, const Shape& k, const Shape& v) {
   return {numbers(q, 0.7), numbers(k, 1.3), numbers(v, 0.9)};
 }
 
-// All scores at once, of arrays with a batch: the definition.
+// Reference: all scores at once, for arrays with a batch.
 Array plain(const Heads& x, const Array& bias, const Array& counted) {
   const Shape q = x.q.shape(), k = x.k.shape();
   const std::int64_t each = q[2] / k[2];
@@ -130,7 +130,7 @@ TEST_CASE(
                                                          {.bias = b, .mask = counted, .block_size = 2});
                       })),
                       golden::values(expected), 2e-5, 1e-6));
-  // A map over the batch is the batch.
+  // vmap over the batch gives the same as a batch.
   const Array mapped = sa::vmap([](const Array& q, const Array& k, const Array& v) {
     return nn::dot_product_attention(q, k, v, {.block_size = 3});
   })(x.q, x.k, x.v);
@@ -297,7 +297,7 @@ TEST_CASE("attention: heads and examples that are cut move nothing, and have the
     CHECK(sa::explain(f, cut).transfers().empty());
     CHECK(sa::explain(g, cut).transfers().empty());
   }
-  // Cut along the queries or the keys it is the same value, whatever moves.
+  // Sharded along the queries or the keys it is the same value, whatever moves.
   for (const P& spec : {P(none, "x"), P(none, "y")}) {
     const Heads cut{sa::device_put(x.q, sa::NamedSharding(mesh, spec)), x.k, x.v},
         other{x.q, sa::device_put(x.k, sa::NamedSharding(mesh, spec)), x.v};

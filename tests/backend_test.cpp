@@ -1,5 +1,5 @@
-// The seam of backends, by a second platform (fake_backend.h): what is computed there has the CPU's bits, work goes on after its
-// call, replicas share where memory is shared, failures come where values are read.
+// The Backend interface, by a second platform (fake_backend.h): results have the CPU's bits, work goes on after its call, replicas
+// share shared memory, failures are reported where values are read.
 #include <doctest/doctest.h>
 
 #include <future>
@@ -35,7 +35,7 @@ Array put(const Array& x, const char* platform, const P& spec) {
 }
 const void* memory(const Array& x, std::size_t instance) { return sa::value_of(x)->buffers[instance]->data; }
 
-/// Nothing is begun on the fake devices while it lives.
+/// No work starts on the fake devices while it lives.
 struct Held {
   Held() { fake_backend().queue.hold(true); }
   ~Held() { fake_backend().queue.hold(false); }
@@ -120,7 +120,7 @@ TEST_CASE("backend: replicas are one buffer for each memory") {
   CHECK(memory(doubled, 0) != memory(doubled, 1));
   for (const sa::Shard& s : doubled.addressable_shards())
     CHECK(bits(s.data) == bits(sa::device_put(numbers({8}) * 2, sa::SingleDeviceSharding(s.device))));
-  // What lies in one memory only is copied to the others, nothing in one is.
+  // What is in one memory only is copied to the others; nothing is copied within one.
   const Array alone = sa::device_put(numbers({8}), devices[1]);
   const Array everywhere = sa::device_put(alone, sa::NamedSharding(mesh_on("fake"), P()));
   CHECK(memory(everywhere, 0) == memory(alone, 0));

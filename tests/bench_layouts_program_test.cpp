@@ -1,4 +1,4 @@
-// bench/matmul_layouts as a program: what it ends with and says, what it writes, the Python that it starts.
+// bench/matmul_layouts as a program: exit status and messages, output, the Python that it starts.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/ioctl.h>
@@ -155,7 +155,7 @@ TEST_CASE("bench layouts: lines are as long as the terminal's, and no shorter th
   close(keeper);
 }
 
-// Scripts in place of a Python: they get -B, the script, what is asked and where the times belong.
+// Scripts in place of a Python: they get -B, the script, the file with the request and the one for the times.
 TEST_CASE("bench layouts: the Python of JAX is tried before the run, and started without a shell") {
   const detail::TemporaryFolder folder;
   const auto program = [&](const std::string& name, const std::string& lines) {

@@ -1,4 +1,4 @@
-// What bench/matmul_layouts makes of its figures: predictions judged, tables, sweeps, comparisons, code.
+// What bench/matmul_layouts computes from its figures: quality of predictions, tables, sweeps, comparisons, code.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -18,7 +18,7 @@ namespace bench_layouts_test {
 
 namespace {
 
-// Rows with a measured and a predicted time and what they hold, in the order of the measured ones.
+// Rows with measured and predicted times and memory, in the order of the measured times.
 LayoutResults results(const std::vector<std::array<double, 3>>& rows, double spread = 0) {
   LayoutResults x;
   x.product = {parse_mesh("x=8"), 64, 64, 64};
@@ -172,7 +172,7 @@ TEST_CASE("bench layouts: what stands above and below the table") {
   CHECK(x.disturbed() == "other programs were running (the peak spreads by 12 %)");
 }
 
-// As OpenBLAS's openblas_get_config writes it: of builds that choose kernels when they are loaded, of others, and of other libraries.
+// As openblas_get_config writes it: for builds that choose kernels at load time, for other builds, and for other libraries.
 TEST_CASE("bench layouts: the BLAS names its kernels") {
   CHECK(blas_library("OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH NO_AFFINITY SkylakeX MAX_THREADS=64") ==
         "OpenBLAS 0.3.21, SkylakeX");
@@ -261,7 +261,7 @@ TEST_CASE("bench layouts: a sweep of sizes") {
   CHECK(refusal("--m 100000 --n 100000").find("too large") != std::string::npos);
   check_message([] { sizes_of(parsed("--m 100000 --sweep n=100,100000")); }, "too large");
 
-  // The first layout takes m seconds, the second one 10 sqrt(m): as long at 100.
+  // The first layout takes m seconds, the second one 10 sqrt(m): they are equal at 100.
   const auto table = [](std::vector<std::int64_t> sizes, double spread) {
     SweepTable t('m');
     for (const std::int64_t m : sizes) {

@@ -1,4 +1,4 @@
-// The pure parts of bench/matmul_layouts: options, spelling, lists, what strategies cost, how far choices are from the best.
+// The pure functions of bench/matmul_layouts: options, spelling, lists, costs of strategies, how far choices are from the best.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -151,7 +151,7 @@ TEST_CASE("bench layouts: elements of 2 bytes are rounded once, partial sums hav
   CHECK(f64.product().sum_itemsize == 8);
 }
 
-// The formulas of the textbook on one axis, elements of 4 bytes.
+// The textbook's formulas for one axis, with elements of 4 bytes.
 TEST_CASE("bench layouts: strategies cost what the formulas say") {
   const Product p{parse_mesh("x=8"), 1024, 512, 256, 4};
   const double g = 8, mn = 4.0 * 1024 * 256, kn = 4.0 * 512 * 256;
@@ -187,7 +187,7 @@ TEST_CASE("bench layouts: strategies split long axes") {
   }
 }
 
-// Complete sums are gathered as elements, incomplete ones travel in float32.
+// Complete sums are gathered in the elements' type, partial sums move in float32.
 TEST_CASE("bench layouts: strategies for elements of 2 bytes") {
   const Product p{parse_mesh("x=8"), 1024, 512, 256, 2, 4}, deep{parse_mesh("x=8"), 64, 65536, 64, 2, 4};
   const double g = 8, kn = 2.0 * 512 * 256, sums = 4.0 * 64 * 64, results = 2.0 * 64 * 64;

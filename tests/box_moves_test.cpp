@@ -1,4 +1,4 @@
-// Who sends which box to whom, and what all positions hold, beside scans of every box and every position.
+// Who sends which box to whom, and what all positions hold, compared with scans of every box and every position.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// cond and switch_ that write over their operands: where results lie, against branches run by themselves.
+// cond and switch_ that overwrite their operands: the memory of results, and values compared with branches run alone.
 #include <functional>
 
 #include "golden.h"

@@ -1,4 +1,4 @@
-// Memory that a program may take of a device: what does not fit is refused before it runs, and of plans one that fits is taken.
+// A limit on a program's memory per device: what does not fit is refused before it runs, and a plan that fits is preferred.
 #include <doctest/doctest.h>
 #include <shardarray/shardarray.h>
 
@@ -51,7 +51,7 @@ TEST_CASE(
     std::thread([&] { sa::eval(f(x, whole)); }).join();  // the thread's own
     CHECK_THROWS_AS(sa::eval(sa::matmul(x, whole + 1)), sa::OutOfMemory);
   }
-  // It counts what runs while it lives, whenever that was recorded.
+  // It applies to what runs while it lives, whenever that was recorded.
   Array before = sa::matmul(x, whole), after;
   {
     const sa::policy::budget here(1 << 20);
@@ -72,7 +72,7 @@ TEST_CASE(
 }
 
 TEST_CASE("budget: of placements that move more, one that fits is taken") {
-  // The right operand, cut by y, would come whole; turned, columns for rows, it is less to hold, and then the result has to come.
+  // The right operand, sharded over y, would be gathered; resharded to rows it takes less memory, but then the result has to move.
   const sa::Mesh mesh = sa::make_mesh({{"x", 4}, {"y", 2}});
   const Array left = sa::device_put(sa::ones({48, 16}), sa::NamedSharding(mesh, P("x"))),
               right = sa::device_put(sa::ones({16, 256}), sa::NamedSharding(mesh, P("y")));

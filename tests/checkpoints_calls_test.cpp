@@ -1,4 +1,4 @@
-// A save that ends, or whose disk fails, at each of its calls of the system: what was there is whole, and what it says is so.
+// A save that is killed, or whose disk fails, at each of its system calls: earlier checkpoints stay whole, and its report is true.
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 

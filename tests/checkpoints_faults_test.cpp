@@ -1,4 +1,4 @@
-// Checkpoints that are damaged, where the disk is full, programs are killed, or two save in one folder.
+// Damaged checkpoints, full disks, killed programs, and two programs that save to one folder.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -141,7 +141,7 @@ TEST_CASE("checkpoints: whatever ends a save leaves whole ones") {
 
 namespace {
 
-/// Text in the place of an index, whose checksum fits.
+/// Text in place of an index, with a valid checksum.
 void write_index(const std::string& checkpoint, const std::string& text) {
   const std::string rest = text.substr(std::min<std::size_t>(1, text.size()));
   const auto sum = crc32_z(0, reinterpret_cast<const Bytef*>(rest.data()), rest.size());

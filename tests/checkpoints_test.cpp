@@ -1,4 +1,4 @@
-// Checkpoints: what is saved on some devices is restored on others, and whatever ends a save leaves the ones before.
+// Checkpoints: saved on some devices, restored on others; an interrupted save leaves the earlier ones.
 #include "shardarray/checkpoints.h"
 
 #include <doctest/doctest.h>
@@ -26,7 +26,7 @@ using nlohmann::json;
 
 namespace {
 
-/// Any bits of a dtype, as whole numbers.
+/// Random bits of a dtype, as integers.
 Array numbers(DType t, const Shape& shape, std::uint32_t seed) {
   const Array n = random::randint(random::key(seed), shape, 0, 100);
   return is_complex(t) ? complex(n.astype(float32), (n + 1).astype(float32)).astype(t) : n.astype(t);
@@ -267,7 +267,7 @@ TEST_CASE("checkpoints: steps in a folder, the latest, those that stay") {
   CHECK(checkpoints::latest(run) == 300);
   CHECK(array_equal(checkpoints::restore(run, zeros({300}, int32)), arange(300)));
   CHECK(array_equal(checkpoints::restore(run, zeros({20}, int32), {.step = 20}), arange(20)));
-  // one is replaced; later ones than that which is written stay
+  // one is replaced; those of later steps stay
   checkpoints::save(run, 100, arange(7), {.keep = 1});
   CHECK(checkpoints::steps(run) == std::vector<std::int64_t>{100, 300});
   CHECK(array_equal(checkpoints::restore(run, zeros({7}, int32), {.step = 100}), arange(7)));
@@ -275,7 +275,7 @@ TEST_CASE("checkpoints: steps in a folder, the latest, those that stay") {
   CHECK(checkpoints::steps(run) == std::vector<std::int64_t>{300, 301});
   for (const auto& entry : std::filesystem::directory_iterator(run))
     CHECK(!entry.path().filename().string().starts_with("."));
-  // what is left of a save that was ended goes after a day
+  // the rest of a killed save is removed after a day
   const std::string old = run + "/.step_00000007.left", young = run + "/.step_00000008.left";
   for (const std::string& path : {old, young}) std::filesystem::create_directories(path);
   std::filesystem::last_write_time(old,

@@ -1,4 +1,4 @@
-// Kernels that cannot be compiled: they fall back alone, for a while; the others are kept one by one.
+// Kernels that cannot be compiled: only they fall back to the interpreter, for a while; the others are cached one by one.
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
@@ -61,7 +61,7 @@ const std::pair<const char*, const char*> deadly_features[] = {
      "disabled. Please "
      "report this."}};
 
-/// LLVM's fatal errors are left by an exception, over frames that free nothing: what it held is lost.
+/// An exception leaves LLVM's fatal errors, over frames that free nothing: what they held is leaked.
 void compile_deadly(CodeGenerator& generator, const std::vector<CodeSpec>& specs, CodeTier tier) {
   const testing::LostMemory lost;
   (void)generator.compile(specs, tier);

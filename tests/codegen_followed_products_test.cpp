@@ -1,4 +1,4 @@
-// Large products and what follows on their elements: one work, the bits of the product and the loop apart.
+// Large products fused with the loop that follows on their elements: the same bits as product and loop separately.
 #include <doctest/doctest.h>
 
 #include <functional>

@@ -1,4 +1,4 @@
-// The interpreter and generated code beside each other, through the whole library: the same bits.
+// The interpreter and generated code, compared through the whole library: the same bits.
 #include <cmath>
 
 #include "cpu/codegen/compiled_work.h"
@@ -89,7 +89,7 @@ TEST_CASE("codegen: small products of every shape, orientation and batch have th
       }
 }
 
-// What follows a product on its elements, before, beside and after which C may be wanted again.
+// A loop that follows on a product's elements, while C may be read again before, beside or after it.
 TEST_CASE("codegen: what follows small products has the bits of the interpreter") {
   using Follow = std::vector<Array> (*)(const Array& c, const Array& bias, const Array& full);
   const std::pair<const char*, Follow> follows[] = {

@@ -1,4 +1,4 @@
-// Generated products: the chain of multiply-adds that is promised, in every tier and on every CPU.
+// Generated products: the documented chain of multiply-adds, in every tier and on every CPU.
 #include <cmath>
 #include <memory>
 #include <random>

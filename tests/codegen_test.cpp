@@ -1,4 +1,4 @@
-// Generated code: equal to the interpreter, bit for bit, on every kernel, cut and CPU.
+// Generated code: equal to the interpreter, bit for bit, for every kernel, split and CPU.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -387,7 +387,7 @@ TEST_CASE("codegen: large works over the same elements have the values of one af
   }
 }
 
-// Loops that take less than a microsecond have their sizes in their code: they are no part of what goes block by block.
+// Loops below a microsecond have their sizes compiled in, and are not run block by block.
 TEST_CASE("codegen: many cheap loops over the same elements, in place too, run once") {
   if (!plugin()) return;
   constexpr std::int64_t n = 5000, large = 1'000'000;

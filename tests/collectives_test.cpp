@@ -1,4 +1,4 @@
-// Collectives against JAX's numbers under every map, their transposes and second derivatives, and what they refuse.
+// Collectives: JAX's numbers under every map, transposes, second derivatives, refusals.
 #include <functional>
 #include <numeric>
 
@@ -74,7 +74,7 @@ double dot(const Array& a, const Array& b) {
   return std::inner_product(x.begin(), x.end(), y.begin(), 0.0);
 }
 
-// f under `row`'s map has the numbers of `truth`, derivative included.
+// f under the map of `row` has the numbers of `truth`, derivative included.
 void check_row(const Json& row, const Json& truth) {
   CAPTURE(row["name"].get<std::string>());
   CAPTURE(row["attrs"].dump());

@@ -1,4 +1,4 @@
-// Complex arrays where parts are near the largest numbers, infinite or NaN; what conjugates. Against std::complex<double>.
+// Complex arrays with parts near the largest numbers, infinite or NaN; conjugating functions. Compared with std::complex<double>.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What rows of op_cases.h share whose functions take complex numbers.
+// Shared by the rows of op_cases.h whose functions take complex numbers.
 #pragma once
 #include <complex>
 #include "op_cases.h"
@@ -15,7 +15,7 @@ using H = const Hosts&;
 using Number = std::complex<double>;
 using Complexes = std::vector<Number>;
 
-/// Both parts count, differently.
+/// A mixture with different weights of both parts.
 inline Array mixed(const Array& z) { return real(z) + 0.75 * imag(z); }
 inline double mixed(Number z) { return z.real() + 0.75 * z.imag(); }
 inline Numbers mixed(const Complexes& z) {
@@ -107,7 +107,7 @@ inline double variance_of(const Complexes& v, double ddof) {
   for (const Number& z : v) s += std::norm(z - mean_of(v));
   return s / (static_cast<double>(v.size()) - ddof);
 }
-/// By the real parts, then by the imaginary ones.
+/// Orders by the real parts, then by the imaginary ones.
 inline bool comes_before(const Number& a, const Number& b) {
   return std::pair(a.real(), a.imag()) < std::pair(b.real(), b.imag());
 }

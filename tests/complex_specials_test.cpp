@@ -1,5 +1,5 @@
-// Every function of one complex number where its parts are 0, tiny, large, larger than squares and exponentials can be, infinite or
-// NaN: values and derivatives beside C's functions of long double (complex_truth.h), quotients beside C's and JAX's.
+// Every function of one complex number whose parts are 0, tiny, large, so large that squares and exponentials overflow, infinite or
+// NaN: values and derivatives compared with C's long double functions (complex_truth.h), quotients with C's and JAX's.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -32,7 +32,7 @@ struct Row {
   Array (*f)(const Array&);
   Z (*value)(Z);
   Z (*slope)(Z);
-  /// A bound for what the result is off, in units of the last place of its size, and of that of the size of z.
+  /// A bound of the result's error, in ulps of its size and of the size of z.
   double ulp = 16, ulp_of_z = 0;
   /// Has C's values, and its derivatives, where both parts are infinite, too.
   bool has_corners = true;
@@ -108,7 +108,7 @@ template <class T> bool is_near(double got, Part want, Part bound) {
   if (std::isinf(rounded)) return got == static_cast<double>(rounded);
   return std::abs(static_cast<Part>(got) - want) <= bound;
 }
-/// Of numbers below the smallest one that is normal, times what they were scaled by, nobody asks for digits.
+/// Digits below the smallest normal number, times the scale, do not count.
 template <class T> bool is_near(Number got, Z want, double ulp, Part scale) {
   const auto size = [](Part x) { return std::isfinite(x) ? std::abs(x) : 0; };
   const Part bound = ulp * std::numeric_limits<T>::epsilon() * (size(want.real()) + size(want.imag())) +

@@ -1,5 +1,5 @@
-// Complex functions and their derivatives in long double: C's functions by std::complex where C has them, else formulas over these.
-// 64 bits of a part and exponents to 16,384 hold every square and exponential that complex128 has no room for.
+// Complex functions and their derivatives in long double: C's functions by std::complex if C has them, otherwise formulas from these.
+// 64 bits per part and exponents up to 16,384 hold every square and exponential that overflows complex128.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -16,7 +16,7 @@ inline Z plus_one(Z z) { return {1 + z.real(), z.imag()}; }
 inline Z one_minus(Z z) { return {1 - z.real(), -z.imag()}; }
 inline bool is_finite(Z z) { return std::isfinite(z.real()) && std::isfinite(z.imag()); }
 inline bool is_infinite(Z z) { return std::isinf(z.real()) || std::isinf(z.imag()); }
-/// C's quotient; 0 of what is finite by an infinite number.
+/// C's quotient; 0 for a finite number by an infinite one.
 inline Z over(Z a, Z b) { return is_finite(a) && is_infinite(b) ? Z(0) : a / b; }
 /// 1 / (a b).
 inline Z over_both(Z a, Z b) { return over(over(1, a), b); }

@@ -1,5 +1,5 @@
-// Functions that are made of several ops, in dtypes in which a step in between would overflow or lose digits. The truth is
-// computed here in float64 or __int128.
+// Functions composed of several ops, in dtypes in which an intermediate step would overflow or lose digits. The reference is computed
+// here in float64 or __int128.
 #include <algorithm>
 #include <cmath>
 #include <functional>

@@ -1,4 +1,4 @@
-// cond, switch_, while_loop: JAX's numbers, whatever is cut; inside of each other, scan, vmap and derivatives; one branch runs; messages.
+// cond, switch_, while_loop: JAX's numbers under any sharding; nested in each other, scan, vmap and derivatives; one branch runs; messages.
 #include <cmath>
 #include <functional>
 #include <random>
@@ -254,7 +254,7 @@ TEST_CASE("branches: only the branch that is chosen runs, and what moves in it i
   CHECK(in_sum);
   CHECK(sa::testing::read<float>(f(Array(true), x)) == sa::testing::read<float>(sa::sum(x, 0)));
   CHECK(sa::testing::read<float>(f(Array(false), x)) == sa::testing::read<float>(x[0] * 2));
-  // A loop that never ends stands in the branch that does not run.
+  // The branch that does not run contains an endless loop.
   const auto guarded = sa::jit([](const Array& p, const Array& v) {
     return sa::cond(
         p, [](const Array& a) { return a + 1; },
@@ -265,7 +265,7 @@ TEST_CASE("branches: only the branch that is chosen runs, and what moves in it i
         v);
   });
   CHECK(guarded(Array(true), sa::ones({2})).to_vector<float>() == std::vector<float>{2, 2});
-  // Branches of equal types and other constants are other programs.
+  // Branches that differ in constants only are different programs.
   for (const double k : {1.0, 2.0})
     CHECK(sa::cond(
               Array(true), [&](const Array& a) { return a * sa::exp(sa::full({2}, k)); },

@@ -1,4 +1,4 @@
-// Programs with scan: JAX's numbers, training loops, what they hold and move, types of carries, messages.
+// Programs with scan: JAX's numbers, training loops, their memory and transfers, types of carries, messages.
 #include <functional>
 #include <map>
 #include <random>
@@ -144,7 +144,7 @@ TEST_CASE("control flow: what a loop keeps") {
         0, 100'000'000, [](const Array& k, const Array& c) { return c + k; }, v);
   });
   CHECK(peak(count, sa::zeros({})) < 4096);
-  // What never changes is not kept for every step, whether it is carried or captured.
+  // Values that never change are not stored per step, whether carried or captured.
   struct State {
     Array h, table;
   };
@@ -207,7 +207,7 @@ TEST_CASE("control flow: policy strict refuses what steps move and nobody asked 
         .second;
   });
   refused(means, xs, "all_reduce over {x,y}");
-  // Where steps leave a carry otherwise than it came it is brought there once, before the first one.
+  // If steps leave a carry in another layout than it came in, it is resharded once, before the first step.
   const auto settled = sa::jit([&](const Array& v) {
     return sa::fori_loop(
         0, 4, [&](const Array&, const Array& a) { return a * 0.5 + xs[0]; }, v);

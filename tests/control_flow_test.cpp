@@ -1,4 +1,4 @@
-// scan against the same steps written one after the other on one device, whatever is cut; derivatives of both; maps.
+// scan under any sharding, compared with the same steps unrolled on one device; derivatives of both; maps.
 #include <functional>
 #include <random>
 
@@ -209,7 +209,7 @@ Arrays joined(const Step& s) {
   return all;
 }
 
-// A number of all that floats, in which every element counts differently.
+// One number from all floating leaves, with a different weight for every element.
 Array measure(const Arrays& all) {
   Array total = 0.0f;
   for (const Array& a : all)

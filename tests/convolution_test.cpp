@@ -1,4 +1,4 @@
-// Convolutions: JAX's values and gradients (windows.json), whatever is cut; long sums, empty results, what moves, messages.
+// Convolutions: JAX's values and gradients (windows.json) under any sharding; long sums, empty results, transfers, messages.
 #include <cmath>
 #include <limits>
 

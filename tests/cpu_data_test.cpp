@@ -1,4 +1,4 @@
-// The CPU backend's library kernels and data movement against element-wise loops: exchanges, scatter, scan.
+// The CPU backend's library kernels and data movement, compared with elementwise loops: exchanges, scatter, scan.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -22,7 +22,7 @@ using namespace shardarray::cpu_test;
 
 namespace {
 
-/// Whether the key p stands in front of q: of floats NaN is the last, and -0 is 0.
+/// Whether the key p sorts before q: among floats NaN comes last, and -0 equals 0.
 template <class T> bool stands_before(T p, T q) {
   if constexpr (std::is_floating_point_v<T>) return p < q || (std::isnan(q) && !std::isnan(p));
   else return p < q;

@@ -1,4 +1,4 @@
-// The CUDA backend over a driver of host memory (tests/cuda/): processes of their own, whose default platform it is.
+// The CUDA backend over the fake driver (tests/cuda/), as the default platform of separate processes.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ using sa::testing::thrown;
 
 namespace {
 
-/// No stream begins anything while it lives.
+/// No stream starts any work while it lives.
 struct Held {
   Held() { fake_control().hold(true); }
   ~Held() { fake_control().hold(false); }
@@ -109,7 +109,7 @@ TEST_CASE("cuda process: work goes on after the call" * doctest::skip()) {
   CHECK(read.get() == want);
   CHECK(much_later.item<float>() == want * want);
   CHECK(uploaded.to_vector<float>() == before);
-  // More than all staging: the call goes on when the stream does.
+  // More than all staging memory: the call waits for the stream.
   for (std::size_t k = 0; k < large.size(); k++) large[k] = static_cast<float>(k % 999);
   held = std::make_unique<Held>();
   auto release = std::async(std::launch::async, [&] {
@@ -121,7 +121,7 @@ TEST_CASE("cuda process: work goes on after the call" * doctest::skip()) {
   const std::vector<float> again = std::exchange(large, {});
   release.get();
   for (const Array& c : copies) CHECK(c.to_vector<float>() == again);
-  // Donated memory and temporaries serve again while earlier work is under way.
+  // Donated memory and temporaries are reused while earlier work is running.
   const auto g = sa::jit([](const Array& a, const Array& b) { return sa::sort(a * 2 + b) - b; });
   const auto rounds = [&](const char* platform) {
     Array v = put(numbers({4000}), platform, P("x"));
@@ -192,7 +192,7 @@ TEST_CASE("cuda process: every call may fail" * doctest::skip()) {
       if (message.empty()) continue;
       failures++;
       const std::string call = fake_control().last_call();
-      // Whatever CUDA needs memory for is asked for once more.
+      // Whatever CUDA lacks memory for is tried once more.
       for (const char* const name : {"cudaLibraryGetKernel", "cudaLaunchKernel", "cub::DeviceRadixSort"})
         CHECK_MESSAGE((status == 1 || call != name), message);
       CHECK_MESSAGE(message.find("cuda: " + call + " failed on GPU 0 (fake GPU)") == 0, message);

@@ -1,5 +1,5 @@
-// Kernels as blocks of threads: the text for devices, run by fibers (cuda/emulated_block.h). Shuffles of a warp, columns folded
-// through shared memory, programs whose steps wait for each other: the bits are the CPU's in every order of the threads.
+// Kernels as blocks of threads: the device's source, run by fibers (cuda/emulated_block.h). Warp shuffles, columns reduced through
+// shared memory, programs whose steps wait for each other: the CPU's bits in every order of the threads.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// cond, switch_ and while_loop on fake GPUs (tests/cuda/): the host reads what decides. The numbers of the CPU.
+// cond, switch_ and while_loop on fake GPUs (tests/cuda/), where the host reads the predicate: the CPU's numbers.
 #include <doctest/doctest.h>
 
 #include <string>

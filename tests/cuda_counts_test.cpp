@@ -1,4 +1,4 @@
-// How often the driver is called (tests/cuda/): what must not grow with the number of logical devices, or with a program's steps.
+// Counts of driver calls (tests/cuda/): they must not grow with the number of logical devices or of a program's steps.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Kernels compiled as devices run them (cuda/emulated_block.h).
+// Kernels compiled for emulated blocks (cuda/emulated_block.h).
 #pragma once
 #include <doctest/doctest.h>
 
@@ -14,7 +14,7 @@ namespace shardarray::test {
 inline constexpr unsigned thread_orders[] = {0, 1, 7};
 inline constexpr const char* emulator = "#include \"tests/cuda/emulated_block.h\"\n";
 
-/// What runs a kernel of an emulated text; null, or what is wrong.
+/// Runs a kernel of an emulated text; returns null, or what is wrong.
 using Emulated = const char* (*)(unsigned blocks, unsigned items, unsigned threads, unsigned order,
                                  const void* table, void* memory, const void* bases);
 /// Its text, behind that of the kernel. `clustered`: the blocks of a launch are one cluster.

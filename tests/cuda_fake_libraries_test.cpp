@@ -1,4 +1,4 @@
-// The stand-ins for cuBLASLt and NCCL themselves (tests/cuda/), in processes of their own: they refuse what the documents refuse.
+// The fakes of cuBLASLt and NCCL themselves (tests/cuda/), in separate processes: they refuse what the documentation forbids.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The stand-ins for CUDA themselves (tests/cuda/), each in a process of its own: they refuse what the real ones refuse, and what is
-// done wrong with their memory shows.
+// The fakes of CUDA themselves (tests/cuda/), each in its own process: they refuse what the real ones refuse, and expose misuse of
+// their memory.
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-// Programs over several GPUs, each a stream of its own made of host memory: they read each other's tiles, and wait for each other.
+// Programs over several fake GPUs, each with its own stream: they read each other's tiles, and wait for each other.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Runs as CUDA graphs, on the fake GPU (tests/cuda/): the numbers of the CPU whatever the addresses are, and whichever call fails.
+// Runs as CUDA graphs, on the fake GPU (tests/cuda/): the CPU's numbers for any addresses, and whichever call fails.
 #include <doctest/doctest.h>
 
 #include <deque>

@@ -1,4 +1,4 @@
-// Steps for which CUDA has no kernels, on fake GPUs (tests/cuda/): the host factorises matrices between launches, with the CPU's bits.
+// Steps without CUDA kernels, on fake GPUs (tests/cuda/): the host factorises matrices between launches, with the CPU's bits.
 #include <doctest/doctest.h>
 
 #include <string>

@@ -1,4 +1,4 @@
-// Launches run on the host: what the tests of CUDA's kernels share.
+// Runs launches on the host; shared by the tests of CUDA's kernels.
 #pragma once
 #include <doctest/doctest.h>
 
@@ -19,7 +19,7 @@
 
 namespace shardarray::test {
 
-/// How the blocks of a launch are run: whatever the grid and the order, the bits are the same.
+/// How the blocks of a launch are run: the bits are the same for every grid and order.
 struct BlockOrder {
   std::uint32_t blocks = 0, threads = 0;  ///< 0: as the launch says
   bool backwards = false, many_bases = false;

@@ -1,4 +1,4 @@
-// NVRTC, cuBLASLt and NCCL that lack a call, each in its turn: libraries of nothing but names, in processes of their own.
+// NVRTC, cuBLASLt and NCCL that lack one of their functions, each in turn: libraries of nothing but names, in separate processes.
 #include <doctest/doctest.h>
 
 #include <algorithm>

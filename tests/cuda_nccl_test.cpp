@@ -1,5 +1,5 @@
-// Programs over several fake GPUs that NCCL joins (tests/cuda/fake_nccl.cpp), in processes of their own: results, what is asked of the
-// library, and what becomes of the process where it fails or never ends.
+// Programs over several fake GPUs that NCCL joins (tests/cuda/fake_nccl.cpp), in separate processes: results, the calls of the library,
+// and the process after a failure or a hang.
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 

@@ -1,5 +1,5 @@
-// Products of few elements and great depth, in parts of their depth: which, what is multiplied and added up, and programs on the fake
-// GPU (tests/cuda/), in processes of their own.
+// Products of few elements and great depth, split along the depth (split-K): which ones, the partial products and their sum, and
+// programs on the fake GPU (tests/cuda/), in separate processes.
 #include <doctest/doctest.h>
 
 #include <algorithm>

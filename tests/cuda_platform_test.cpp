@@ -1,5 +1,5 @@
-// Which platform is the default, in processes whose driver and plug-in are fakes (tests/cuda/); what a limit of memory refuses, and
-// what is said of a GPU that cannot be used.
+// The default platform, in processes whose driver and plug-in are fakes (tests/cuda/); what a memory limit refuses, and messages about
+// a GPU that cannot be used.
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
-// CUDA devices of several processes: who uses which GPUs, and programs over them, whose boxes go by way of the host's memory or by
-// NCCL. The processes are threads of one here (loopback.h), with GPUs made of host memory; tests/processes/check has real ones.
+// CUDA devices of several processes: who uses which GPUs, and programs over them, whose boxes go through host memory or NCCL. Here the
+// processes are threads of one (loopback.h), with fake GPUs; tests/processes/check has real processes.
 #include <doctest/doctest.h>
 
 #include <algorithm>

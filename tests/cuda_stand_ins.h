@@ -1,4 +1,4 @@
-// What tests of the stand-ins for CUDA share: memory and streams of the fake driver, which they call themselves.
+// Shared by the tests of CUDA's fakes: memory and streams of the fake driver, which they call directly.
 #pragma once
 #include <doctest/doctest.h>
 

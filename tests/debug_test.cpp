@@ -1,4 +1,4 @@
-// Prints, callbacks and inspectors: when they happen, how often, in which order.
+// Prints, callbacks and inspectors: when they are called, how often, in which order.
 #include <doctest/doctest.h>
 
 #include <complex>

@@ -1,4 +1,4 @@
-// DLPack against a consumer and a producer that know the specification alone.
+// DLPack with a consumer and a producer written from the specification alone.
 #include <doctest/doctest.h>
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Arguments that are given away: whose memory results take over, what is copied, and what is said of it.
+// Donated arguments: whose memory results take over, what is copied, and the warnings.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -353,7 +353,7 @@ TEST_CASE(
           }) == "");
     CHECK(x.is_deleted());
   }
-  // Replicas that stand apart are not one buffer, which a result has.
+  // Replicas in separate buffers are not the one buffer that a result has.
   Array replicas = sa::make_array_from_single_device_arrays({2000}, whole, pieces(2000));
   const char* const apart = "its replicas have memory of their own";
   CHECK_FALSE(sa::explain(step, replicas).donations()[0].reused);

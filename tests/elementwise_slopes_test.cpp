@@ -1,4 +1,4 @@
-// Slopes of elementwise functions where something on the way to them is infinite.
+// Derivatives of elementwise functions at points where an intermediate is infinite.
 #include <doctest/doctest.h>
 
 #include <cmath>

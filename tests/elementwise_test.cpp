@@ -1,5 +1,5 @@
-// The functions of powers.cpp, special.cpp, parts.cpp and activations.cpp beside JAX at edge values, with its dtypes; the parts of
-// numbers beside C. Numbers: data/elementwise.json.
+// The functions of powers.cpp, special.cpp, parts.cpp and activations.cpp compared with JAX at edge values, with its dtypes; the parts
+// of numbers compared with C. Numbers: data/elementwise.json.
 #include <cmath>
 #include <functional>
 #include <map>

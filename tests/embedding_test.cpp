@@ -1,4 +1,4 @@
-// The library inside other programs: computing while threads end, and what it keeps of things that come and go.
+// The library inside other programs: computing while threads end, and no growth as things come and go.
 #include <doctest/doctest.h>
 #include <malloc.h>
 
@@ -66,8 +66,8 @@ std::vector<sa::Device> order(int k) {
 }
 sa::Mesh mesh(int k) { return sa::Mesh({{4, 2}, order(k)}, {"x", "y"}); }
 
-// What the heap grows by when things come and go `count` times, after as many that fill what is bounded. A table that doubles
-// once does so in one of two rounds; what leaks does so in both.
+// The growth of the heap when things come and go `count` times, after as many rounds that fill bounded caches. A table that doubles
+// does so in one of two rounds only; a leak grows in both.
 template <class F> std::ptrdiff_t growth(int count, const F& come_and_go) {
   const auto round = [&](int from) {
     const auto before = mallinfo2().uordblks;

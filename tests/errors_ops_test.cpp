@@ -1,5 +1,5 @@
-// An absent array given to any public function of arrays, or one that was donated: the error names the function and the line of the
-// call, whichever operand it is.
+// An absent or donated array passed to any public function of arrays, as any operand: the error names the function and the line of the
+// call.
 #include <filesystem>
 #include <map>
 #include <set>

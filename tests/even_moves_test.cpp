@@ -1,4 +1,4 @@
-// Movements priced by sub-axes alone, beside the boxes of every device.
+// Prices of transfers by sub-axes alone, compared with the boxes of every device.
 #include <doctest/doctest.h>
 
 #include <algorithm>

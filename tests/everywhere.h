@@ -1,4 +1,4 @@
-// Values that tests read: of all processes, where a launcher has started several (tests/processes/check).
+// Values that tests read, if a launcher has started several processes (tests/processes/check).
 #pragma once
 #include <vector>
 
@@ -6,7 +6,7 @@
 
 namespace shardarray::testing {
 
-/// The array, whole in every process. What is on its default device it has for itself.
+/// The array, replicated in every process. An uncommitted one on the default device is the process's own.
 inline Array everywhere(const Array& x) {
   if (process_count() == 1) return x;
   if (!x.committed() && x.devices() == std::vector<Device>{local_devices()[0]}) return x;

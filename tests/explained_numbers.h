@@ -1,4 +1,4 @@
-// What explain() says of a program beside the program that runs.
+// Compares explain() with the program that runs.
 #pragma once
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@
 
 namespace shardarray::testing {
 
-/// What explain() says of a call that runs `c`, and is not so.
+/// Numbers of explain() that are wrong for a call that runs `c`.
 inline std::string not_so(const Explanation& said, const Compiled& c) {
   std::string text;
   const auto check = [&](const char* what, std::int64_t is_said, std::int64_t is) {

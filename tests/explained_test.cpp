@@ -1,4 +1,4 @@
-// explain() of transfers between layouts makes no pieces: what it says that they copy is what a run copies.
+// explain() computes transfers between layouts without their boxes: the bytes are those that a run copies.
 #include <doctest/doctest.h>
 
 #include "explained_numbers.h"

@@ -1,5 +1,5 @@
-// A platform like a GPU's, made of host memory: addresses that crash when the host touches them, work that goes on after the call
-// that asked for it, two memories, failures that stay.
+// A GPU-like platform made of host memory: addresses that crash when the host touches them, asynchronous work, two memories, sticky
+// failures.
 #pragma once
 #include <chrono>
 #include <condition_variable>
@@ -19,7 +19,7 @@
 
 namespace shardarray::testing {
 
-/// Addresses of the device: no address of a process has these bits, so that what touches one ends.
+/// Device addresses: no address of a process has these bits, so that touching one crashes.
 class FakeMemory final : public MemorySource {
  public:
   static constexpr std::uintptr_t tag = std::uintptr_t{1} << 60;
@@ -36,7 +36,7 @@ class FakeMemory final : public MemorySource {
   bool refuse = false;
 };
 
-/// One queue of work, done in order by a thread of its own, with pauses between. What fails is not gone on with.
+/// One queue of work, done in order by its own thread, with pauses. After a failure nothing runs any more.
 class FakeQueue {
  public:
   FakeQueue() : worker_([this] { work(); }) { worker_.detach(); }
@@ -56,7 +56,7 @@ class FakeQueue {
     changed_.notify_all();
     return std::make_shared<Ticket>(*this, ++asked_);
   }
-  /// While held nothing is begun.
+  /// While held, no work starts.
   void hold(bool on) {
     const std::lock_guard lock(mutex_);
     held_ = on;

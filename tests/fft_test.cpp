@@ -1,4 +1,4 @@
-// Fourier transforms: JAX's numbers (fft.json), the sum itself for every length, precision, bits, what stays where it is, messages.
+// Fourier transforms: JAX's numbers (fft.json), the sum itself for every length, precision, bits, what does not move, messages.
 #include "shardarray/fft.h"
 
 #include <doctest/doctest.h>

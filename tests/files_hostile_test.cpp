@@ -1,4 +1,4 @@
-// Files that were cut off or changed: they are refused or read, and nothing else happens.
+// Truncated or changed files: they are refused or read, and nothing else happens.
 #include <doctest/doctest.h>
 
 #include <random>

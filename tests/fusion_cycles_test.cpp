@@ -1,5 +1,5 @@
-// Programs whose steps could be fused in many ways: values are read twice, directly and under another name, gathered, kept,
-// summed. However they are fused, none waits for itself, and the values are those of the steps one by one.
+// Programs whose steps could be fused in many ways: values are read twice, directly and reshaped, gathered, kept, summed. However they are
+// fused, no step waits for itself, and the values are those of the steps one by one.
 #include <functional>
 #include <string>
 

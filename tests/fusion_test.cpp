@@ -45,7 +45,7 @@ TEST_CASE("fusion: what follows a reduction on the same rows joins it") {
   }
   // A sum of everything has no rows to share among workers.
   CHECK(steps([](const Array& v) { return v / sa::sum(v); }, sa::ones({400, 100})) == 2);
-  // Rows that are cut need each other's sums.
+  // Sharded rows need each other's sums.
   CHECK(steps(softmax, sa::device_put(x, program_test::on_xy(sa::P(sa::none, "x")))) > 2);
 }
 
@@ -86,7 +86,7 @@ TEST_CASE("fusion: products read transposes where they lie") {
   CHECK(steps([](const Array& a, const Array& b) { return sa::matmul(sa::transpose(a), b); }, x, y) == 1);
   CHECK(steps([](const Array& a, const Array& b) { return sa::matmul(sa::transpose(b), a); }, x, y) == 1);
   CHECK(steps([](const Array& a) { return sa::matmul(a, sa::transpose(a)); }, x) == 1);
-  // What is turned back was never turned.
+  // A transpose and its inverse cancel.
   const auto twice = [](const Array& a) { return sa::transpose(sa::transpose(a)) * 2; };
   CHECK(steps(twice, x) == 1);
   CHECK(sa::jit(twice)(x).to_vector<float>() == (x * 2).to_vector<float>());

@@ -1,4 +1,4 @@
-// Small sums over the same devices go as one transfer: which do, that values and counts stay, that nothing waits for itself.
+// Small all-reduces over the same devices are merged into one transfer: which are, with the same values and counts, without cycles.
 #include <doctest/doctest.h>
 
 #include <algorithm>

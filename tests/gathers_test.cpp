@@ -1,4 +1,4 @@
-// What is gathered or put together last of all is made where the result lies: it is not copied, and takes no memory of its own.
+// A final gather or concatenation is made in the result's memory: it is not copied, and takes no memory of its own.
 #include <doctest/doctest.h>
 
 #include <optional>

@@ -1,4 +1,4 @@
-// The library is a guest in its process: what it does not own stays as it was.
+// The library is a guest in its process: it leaves unchanged what it does not own.
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 #include <sched.h>

@@ -1,4 +1,4 @@
-// Programs of which the host decides, while they run, what runs next.
+// Programs in which the host decides, while they run, what runs next.
 #pragma once
 #include "runtime/program.h"
 

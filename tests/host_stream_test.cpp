@@ -1,4 +1,4 @@
-// Values as streams of bytes: their values, and what goes straight between a stream and memory of devices.
+// Values as streams of bytes: their values, and what is copied directly between a stream and device memory.
 #include <doctest/doctest.h>
 
 #include <algorithm>

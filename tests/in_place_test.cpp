@@ -1,4 +1,4 @@
-// Parts that are written over: where results lie, and what loops carry, against plain loops over host arrays.
+// Updates in place: the memory of results and of loop carries, values compared with plain loops over host arrays.
 #include <functional>
 #include <random>
 

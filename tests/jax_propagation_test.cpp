@@ -1,5 +1,5 @@
-// The numbers of data/sharding_propagation.json: where JAX leaves the results of small jitted functions on a mesh of 4 x 2, and
-// what its programs move. Ours lie there too and move no more, but for the rows that say why not.
+// The numbers of data/sharding_propagation.json: the shardings of JAX's results for small jitted functions on a mesh of 4 x 2, and the
+// bytes that its programs move. Ours have the same shardings and move no more, except for the rows that say why not.
 #include <functional>
 #include <map>
 

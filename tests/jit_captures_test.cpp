@@ -14,7 +14,7 @@ namespace jit_captures_test {
 namespace sa = shardarray;
 using sa::Array;
 
-// `inner` is made once and reads what the function around it has just bound: a variable, or something that is computed of it.
+// `inner` is created once and reads what the enclosing function has just bound: a variable, or something computed from it.
 TEST_CASE("jit: a function that captures values of the transform around it has each call's own") {
   using Fn = std::function<Array(const Array&)>;
   Array w;

@@ -1,4 +1,4 @@
-// Kernels by all executors: the interpreter against known bits, generated code against the interpreter.
+// Kernels in all executors: the interpreter compared with known bits, generated code compared with the interpreter.
 #pragma once
 #include <doctest/doctest.h>
 
@@ -12,7 +12,7 @@
 
 namespace shardarray::test {
 
-/// Every mode, table of loops and cut gives `want`, the buffers after the run.
+/// Every mode, table of loops and split gives `want`, the buffers after the run.
 inline void check_interpreter(const KernelCase& c, const std::vector<std::vector<std::byte>>& want) {
   const Loop::Item item = item_of(c);
   verify(c.kernel);

@@ -90,7 +90,7 @@ inline std::vector<std::vector<std::byte>> run_printed(const KernelCase& c, Prin
   return memory;
 }
 
-/// A buffer that ends where readable memory ends: what reads or writes behind it crashes, generated code too.
+/// A buffer at the end of readable memory: reads and writes past it crash, in generated code too.
 class FencedBytes {
  public:
   explicit FencedBytes(const std::vector<std::byte>& content) : size_(content.size()) {

@@ -1,4 +1,4 @@
-// Operands that lie in memory along another axis than the last one, as transposes do.
+// Operands that are contiguous along another axis than the last one, as transposes are.
 #pragma once
 #include <cstdint>
 #include <utility>
@@ -33,8 +33,8 @@ inline Shape strides_in_order(const Shape& extents, const std::vector<std::size_
   return strides;
 }
 
-/// The sum (of bools: the exclusive or; or of roots) of the operands that lie so, of one that lies as the result does, of a number for each point
-/// along the last axis, and of the index along the first one.
+/// The sum (of bools: the exclusive or; or of roots) of the operands that lie so, of one that lies as the result does, of a number per
+/// point along the last axis, and of the index along the first one.
 inline KernelCase transposes(const TransposeOf& of, std::uint64_t seed) {
   const std::size_t rank = of.extents.size();
   std::vector<std::size_t> order;

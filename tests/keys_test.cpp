@@ -1,4 +1,4 @@
-// Keys are equalities: what differs in anything that a program depends on never shares one.
+// Keys are exact: programs that differ in anything never share one.
 #include <doctest/doctest.h>
 
 #include "graph/key.h"

@@ -1,4 +1,4 @@
-// Whole programs move no more than the best plan that is known for them, and their values are those of one device.
+// Whole programs move no more than the best known plans, and have the values of one device.
 #include "../bench/known_plans.h"
 
 #include <random>

@@ -1,4 +1,4 @@
-// The canonical form of placements, tiles, instances, spellings: against brute force.
+// The canonical form of placements, tiles, instances, spellings, compared with brute force.
 #include <doctest/doctest.h>
 
 #include <map>

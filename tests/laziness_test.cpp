@@ -1,4 +1,4 @@
-// What is recorded and never read does not pile up: pending work is bounded in depth, number and bytes.
+// Recorded work that is never read does not pile up: pending work is bounded in depth, number and bytes.
 #include <doctest/doctest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Hostile numbers for what makes no arrays of its own: meshes, shardings, pictures, arrays from parts, options.
+// Hostile numbers for functions that allocate no arrays: meshes, shardings, pictures, arrays from parts, options.
 #include <functional>
 #include <limits>
 #include <string>

@@ -1,4 +1,4 @@
-// Linear algebra: JAX's numbers (linalg.json), what is singular, empty, not finite or narrow, where matrices are factorised, messages.
+// Linear algebra: JAX's numbers (linalg.json); singular, empty, non-finite and 16-bit matrices; where matrices are factorised; messages.
 #include "shardarray/linalg.h"
 
 #include <doctest/doctest.h>

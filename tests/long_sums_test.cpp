@@ -1,4 +1,4 @@
-// Float sums and products over many elements: in blocks, with the same bits from every executor, and exact to about 1e-6.
+// Float sums and products over many elements: in blocks, with the same bits in every executor, and a relative error of about 1e-6.
 #include <cmath>
 #include <cstring>
 #include <functional>

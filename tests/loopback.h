@@ -1,6 +1,6 @@
 // Several processes in one: each is a platform of its own with a part of the devices, runs in a thread, and sends its boxes through a
-// hub, which delivers them late and in any order. Every one sees itself as process 0, as this process is, and the others counted
-// from there.
+// hub, which delivers them late and in any order. Each sees itself as process 0, like this process, and numbers the others from there
+// on.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -32,18 +32,18 @@
 
 namespace shardarray::testing {
 
-/// What lies between the processes. They are numbered as the hub sees them.
+/// Connects the processes, by its own numbering.
 class Hub {
  public:
   Hub() : worker_([this] { work(); }) { worker_.detach(); }
 
-  /// Called for what is posted, before it is: it may throw, or say that the box is lost.
+  /// Called before a box is posted: it may throw, or return false to lose the box.
   std::function<bool(int from)> keeps = [](int) { return true; };
   std::function<void(int at)> before_complete = [](int) {};
   std::atomic<int> deadline_ms{60'000};
   std::atomic<int> posted{0}, completed{0};
 
-  /// Runs of two processes, each counted in the order in which both begin them.
+  /// A run that two processes share, numbered in the order in which both begin them.
   struct Pair {
     int low, high;
     std::uint64_t number;
@@ -259,7 +259,7 @@ inline std::string world_platform() {
   return said != nullptr ? said : "cpu";
 }
 
-/// What the backend of a process sees of all.
+/// All processes, as seen by the backend of one.
 class LoopProcesses final : public Processes {
  public:
   explicit LoopProcesses(Transport& t) : transport_(t) {}
@@ -342,7 +342,7 @@ class ProcessBackend final : public Backend {
   int own_, processes_;
 };
 
-/// So many processes with eight devices in all.
+/// This many processes, with eight devices in all.
 class World {
  public:
   explicit World(int processes) : size(processes) {
@@ -364,7 +364,7 @@ class World {
     return processes == 2 ? two : four;
   }
 
-  /// f(number, devices) in every process at once; what each of them returned or threw.
+  /// Runs f(number, devices) in every process at once; what each returned or threw.
   template <class F> auto run(F f) {
     using Result = decltype(f(0, std::vector<Device>()));
     std::vector<std::future<Result>> all;

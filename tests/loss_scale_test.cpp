@@ -1,4 +1,4 @@
-// Loss scales: how they grow and shrink, what a step does that is not finite, in jit and cut over devices.
+// Loss scales: how they grow and shrink, steps with non-finite gradients, in jit and sharded.
 #include "golden.h"
 #include "messages.h"
 

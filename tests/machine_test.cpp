@@ -1,4 +1,4 @@
-// Machines that are not here: what explain() says of programs on them, against numbers by hand; and arrays without values.
+// Described machines: explain() of programs on them, compared with numbers by hand; and arrays without values.
 #include "shardarray/machine.h"
 
 #include <doctest/doctest.h>

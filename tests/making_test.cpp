@@ -1,4 +1,4 @@
-// What is made where it is needed: broadcasts move their operands, constants, masks and random numbers move nothing.
+// Values computed where they are needed: broadcasts move their operands; constants, masks and random numbers move nothing.
 #include "golden.h"
 #include "program_of.h"
 

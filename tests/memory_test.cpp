@@ -1,4 +1,4 @@
-// What a compiled program allocates, reuses and overwrites, and what is left after a failure.
+// What a compiled program allocates, reuses and overwrites, and what survives a failure.
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -191,7 +191,7 @@ TEST_CASE("memory: separate replicas are separate buffers") {
 // ---------------------------------------------------------------- faults
 namespace {
 
-/// Memory is short while it lives: the system grants so many requests.
+/// Makes memory short while it lives: the system grants this many requests.
 class ShortMemory final : public sa::MemorySource {
  public:
   explicit ShortMemory(int grants) : left_(grants), real_(sa::set_system_memory(*this)) {}

@@ -1,4 +1,4 @@
-// What messages tell users to call is there: names in the quoted texts of the sources, against those that the public headers declare.
+// Functions that messages tell users to call exist: names in the sources' string literals, compared with the public headers.
 #include <doctest/doctest.h>
 
 #include <cctype>
@@ -25,7 +25,7 @@ namespace {
 
 const fs::path root = shardarray::testing::source_folder();
 
-/// Files whose quoted texts are the source of kernels, which users do not read.
+/// Files whose string literals are source text of kernels, which users do not read.
 const std::set<std::string> programs = {"cuda/known_items.cpp", "cuda/printer.cpp", "cuda/program_text.cpp"};
 
 /// Names in messages that no header declares.
@@ -34,7 +34,7 @@ const std::map<std::string, std::string> other_names = {
     {"model", "the user's own model, which is called"},
 };
 
-/// The quoted texts of C++ code; those that the compiler joins are one.
+/// The string literals of C++ code; adjacent ones are joined.
 std::vector<std::string> quoted_texts(const std::string& code) {
   std::vector<std::string> texts;
   bool joins = false;

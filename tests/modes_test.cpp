@@ -1,5 +1,5 @@
-// Policy, reproducible, default device and PRNG hold where a line stands; pullbacks are values; donation and the moment of
-// forcing change no result.
+// Policy, reproducible, default device and PRNG apply to the lines in their scope; pullbacks are values; donation and the time of
+// evaluation change no result.
 #include <doctest/doctest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Who lets the result of a pure function go, has forgotten something: all of them are [[nodiscard]]. The headers' texts, read.
+// Discarding the result of a pure function is a mistake: all of them are [[nodiscard]]. Reads the headers' text.
 #include <doctest/doctest.h>
 
 #include <cctype>
@@ -22,7 +22,7 @@ using shardarray::testing::text_of;
 
 namespace {
 
-/// Functions that give something and may be called for what they do.
+/// Functions with a result that may be called for their effect.
 const std::map<std::string, std::string> exceptions = {
     {"ShardedArray::block_until_ready", "waits"},
     {"block_until_ready", "waits"},
@@ -35,7 +35,7 @@ const std::map<std::string, std::string> exceptions = {
 
 bool is_space(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
 
-/// Code with spaces in place of comments, texts, characters and lines of the preprocessor.
+/// Code with spaces in place of comments, strings, characters and preprocessor lines.
 std::string without_texts(const std::string& code) {
   std::string out = code;
   const auto blank = [&](std::size_t from, std::size_t to) {

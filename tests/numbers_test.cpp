@@ -1,4 +1,4 @@
-// Numbers that a dtype, a file, a table or the memory does not hold.
+// Numbers that do not fit into a dtype, a file, a table or memory.
 #include <unistd.h>
 #include <zlib.h>
 

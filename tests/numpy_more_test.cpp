@@ -1,4 +1,4 @@
-// Sets, polynomials, covariances, parts put in and left out, windows: JAX's numbers, edges and messages. Their values on shards:
+// Sets, polynomials, covariances, insertions and deletions, windows: JAX's numbers, edges and messages. Their sharded values:
 // op_cases_sets.cpp, op_cases_samples.cpp.
 #include <limits>
 

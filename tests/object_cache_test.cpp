@@ -1,4 +1,4 @@
-// Objects on disk: what is damaged, foreign or being written by another process is never used.
+// Objects on disk: damaged, foreign or half-written ones are never used.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sched.h>

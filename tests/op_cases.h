@@ -1,4 +1,4 @@
-// One row per public function and op: how to call it, what it gives, on what it is defined. Generic tests run over all rows.
+// One row per public function and op: how to call it, a reference, its domain. Generic tests run over all rows.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -26,7 +26,7 @@
 
 namespace shardarray::testing {
 
-/// An operand: values between lo and hi; whole numbers where the dtype is no float.
+/// An operand: values between lo and hi; integers if the dtype is not floating.
 struct OpInput {
   Shape shape;
   double lo = -2, hi = 2;
@@ -38,7 +38,7 @@ struct OpInput {
 struct OpCase {
   std::string name;
   Erased<Array(std::span<const Array>)> function;
-  /// Values of the result, from the operands as they were rounded to their dtypes.
+  /// The result's values, from the operands rounded to their dtypes.
   Erased<std::vector<double>(const Hosts&)> reference;
   std::vector<OpInput> inputs;
   bool differentiable = true;  ///< with respect to every floating operand

@@ -1,5 +1,5 @@
-// Rows of op_cases.h: complex matrices. A complex matrix X + i Y is the real one [[X, -Y], [Y, X]]: products, inverses and functions of
-// eigenvalues or singular values are those of that one, which is where the references come from.
+// Rows of op_cases.h: complex matrices. X + i Y is embedded in the real matrix [[X, -Y], [Y, X]], whose products, inverses and functions of
+// eigenvalues or singular values are the references.
 #include <complex>
 
 #include "op_cases.h"

@@ -1,5 +1,5 @@
-// Whether every public function of arrays has a row in op_cases.h, and what the generic tests make of the rows, in a line that
-// `./dev test` shows.
+// Every public function of arrays has a row in op_cases.h; a line that `./dev test` shows counts what the generic tests check of the
+// rows.
 #include <concepts>
 #include <filesystem>
 #include <fstream>

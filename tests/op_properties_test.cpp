@@ -1,4 +1,4 @@
-// What holds for every row of op_cases.h: its value, its derivatives, vmap, jit, and that shardings do not change it.
+// Checks of every row of op_cases.h: its value, its derivatives, vmap, jit, and independence of shardings.
 #include <chrono>
 
 #include "op_data.h"

@@ -1,4 +1,4 @@
-// Types and shapes of the public functions: what is known without computing anything.
+// Types and shapes of the public functions, without computing anything.
 #include <doctest/doctest.h>
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// The own matrix products, in every build that runs here, beside chains of multiply-adds.
+// The library's own matrix products, in every build that runs here, compared with chains of multiply-adds.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Sums that are still in parts when an op meets them, in numbers that cancel, wrap, overflow and vanish. Parts pass only where
-// the op is linear in the arithmetic of its dtype, see Linear in graph/op.h; exact sums then show no difference at all.
+// Partial sums as operands of ops, with numbers that cancel, wrap, overflow and underflow. They pass through an op only if it is linear
+// in the arithmetic of its dtype, see Linear in graph/op.h; exact sums then show no difference at all.
 #include <cmath>
 
 #include "everywhere.h"

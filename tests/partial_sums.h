@@ -1,5 +1,5 @@
-// One row per way to call an op that may let partial sums pass: sums that are still in parts, one on each device of some mesh
-// axes. Whatever the op does with them, the result is that of the sum.
+// One row per way to call an op that may let partial sums pass, with one part on each device of some mesh axes. Whatever the op does with
+// them, the result is that of the sum.
 #pragma once
 #include "erased.h"
 #include "op_data.h"
@@ -14,7 +14,7 @@ using sa::DType;
 using sa::Op;
 using Arrays = std::vector<Array>;
 
-// s, t: [a, b], sums that may be in parts; w: [a, b]; index: the rows of a, permuted.
+// s, t: [a, b], perhaps partial sums; w: [a, b]; index: the rows of a, permuted.
 struct Given {
   Array s, t, w, index;
   sa::Sharding placed;  // of [a, b], for constraints
@@ -41,7 +41,7 @@ inline Array joined(std::initializer_list<Array> parts, std::int64_t dim) {
   a.dims = {dim};
   return recorded(sa::op_concatenate, parts, std::move(a));
 }
-// Row k of dimension dim is row k + 2, and there are zeros behind the last one.
+// Row k of dimension dim is row k + 2, with zeros after the last one.
 inline Array rows_moved(const Array& x, std::size_t dim) {
   sa::Attrs a;
   const std::int64_t n = x.shape()[dim];
@@ -190,7 +190,7 @@ inline std::vector<Row> rows() {
   return all;
 }
 
-// Which values of the program of f(x) by `op` are in parts.
+// How many values by `op` in the program of f(x) are partial sums.
 template <class F, class... A> int values_in_parts(const Op& op, const F& f, const A&... x) {
   const Prepared p = prepare(f, x...);
   int n = 0;
@@ -199,7 +199,7 @@ template <class F, class... A> int values_in_parts(const Op& op, const F& f, con
   return n;
 }
 
-// Whether parts of sums go through `op`, which may add up, too.
+// Whether partial sums pass through `op`, which may be a sum itself.
 template <class F, class... A> bool parts_pass(const Op& op, const F& f, const A&... x) {
   const Prepared p = prepare(f, x...);
   bool combined = false;

@@ -1,5 +1,5 @@
-// Sums that are still in parts when an op meets them, on every mesh: the value of one device, whatever the op does and
-// wherever its operands lie.
+// Partial sums as operands of ops, on every mesh: the value of one device, whatever the op does and wherever its operands are
+// placed.
 #include "partial_sums.h"
 #include "golden.h"
 #include "ops/asked.h"
@@ -11,7 +11,7 @@ using namespace partial_sums;
 
 namespace {
 
-// The ops that meet no parts: maps turn them into others before anything is placed.
+// Ops that never see partial sums: maps turn them into others before anything is placed.
 struct CollectiveRow {
   const Op* op;
   std::function<Array(const Array&, const std::string& axis)> f;  // of a value [8, 8]

@@ -1,4 +1,4 @@
-// Where lazy values lie: as if each line had been computed when it was written, whoever holds what, whatever runs together.
+// The placement of lazy values: as if each line had been computed eagerly, whoever holds what, whatever runs together.
 #include <doctest/doctest.h>
 
 #include <functional>

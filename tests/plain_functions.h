@@ -1,4 +1,4 @@
-// The elementwise operations of powers.cpp and special.cpp, divisors and counts of bits: more of plain_scalars.h.
+// More of plain_scalars.h: the elementwise operations of powers.cpp and special.cpp, divisors and bit counts.
 #pragma once
 #include <bit>
 

@@ -1,4 +1,4 @@
-// Maps by plain loops: rows of vmap, pieces of shard_map with their collectives, derivatives by differences.
+// Maps by plain loops: rows of vmap, shards of shard_map with their collectives, derivatives by finite differences.
 #pragma once
 #include "plain_eval.h"
 

@@ -1,4 +1,4 @@
-// Matrices on the host, by the plain methods of a textbook: the truth for linalg.h. Row by row, in double.
+// Reference for linalg.h: matrices on the host by textbook methods, row-major, in double.
 #pragma once
 #include <cmath>
 #include <cstddef>

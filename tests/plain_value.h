@@ -1,5 +1,5 @@
-// Values of the plain evaluator: every element with what it may be off by. Nothing here or in plain_eval.h uses the
-// library's arithmetic.
+// Values of the plain evaluator: every element with an error bound. Nothing here or in plain_eval.h uses the library's
+// arithmetic.
 #pragma once
 #include <cmath>
 #include <limits>
@@ -13,8 +13,8 @@ namespace shardarray::testing {
 
 __extension__ typedef __int128 Wide;
 
-/// An element: the number, exact in 64 bits of mantissa; how far from it the library may be (infinite: anything goes);
-/// and the sum of the magnitudes of the summands that it is made of, which may still lie apart on several devices.
+/// An element: the number, with 64 bits of mantissa; the error allowed to the library (infinite: any value); and the sum of the magnitudes
+/// of its summands, if it may still be a partial sum.
 struct Element {
   long double value = 0;
   double error = 0, size = 0;
@@ -28,7 +28,7 @@ struct Plain {
 
 inline constexpr double kAnything = std::numeric_limits<double>::infinity();
 
-/// Real arithmetic instead of rounding, for derivatives by differences.
+/// Real arithmetic without rounding, for derivatives by finite differences.
 inline bool& real_numbers() {
   static bool on = false;
   return on;

@@ -1,4 +1,4 @@
-// Plans of small random programs beside the best of all ways to place their values, found by trying them.
+// Plans of small random programs, compared with the best of all placements of their values, found by trying them.
 #include <doctest/doctest.h>
 
 #include <random>

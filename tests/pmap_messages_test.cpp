@@ -1,4 +1,4 @@
-// pmap: what is refused, and with which words.
+// pmap: refusals and their messages.
 #include "golden.h"
 #include "program_of.h"
 #include "transforms_helpers.h"

@@ -1,4 +1,4 @@
-// pmap: the cookbook's cells with JAX's numbers, axes, devices, nesting, derivatives, what moves, what is refused.
+// pmap: the cookbook's cells with JAX's numbers, axes, devices, nesting, derivatives, transfers, refusals.
 #include <algorithm>
 
 #include "golden.h"

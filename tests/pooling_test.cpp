@@ -1,4 +1,4 @@
-// Pooling and resizing: JAX's values and gradients (windows.json), whatever is cut; NaN, long windows, messages.
+// Pooling and resizing: JAX's values and gradients (windows.json) under any sharding; NaN, long windows, messages.
 #include <cmath>
 #include <complex>
 #include <limits>

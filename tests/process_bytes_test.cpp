@@ -1,4 +1,4 @@
-// What moves between processes, and what each reads of files. Its values: transport_test.cpp.
+// Bytes that move between processes, and that each reads of files. Values: transport_test.cpp.
 #include <doctest/doctest.h>
 
 #include <fstream>

@@ -1,4 +1,4 @@
-// What processes say to each other, where there is one. Several of them: tests/processes/check.
+// Communication of processes, if there is only one. Several of them: tests/processes/check.
 #include <doctest/doctest.h>
 
 #include "process_helpers.h"

@@ -1,4 +1,4 @@
-// What tests of the compiler share: the program that a call runs, its transfers as text, values on the golden mesh.
+// Shared by tests of the compiler: the program that a call runs, its transfers as text, values on the golden mesh.
 #pragma once
 #include <doctest/doctest.h>
 
@@ -24,7 +24,7 @@ struct Prepared {
   std::shared_ptr<const shardarray::LoadedProgram> loaded;
   const shardarray::Program& program() const { return *loaded->compiled.program; }
 };
-/// Traces and compiles f(args...); runs nothing, takes nothing.
+/// Traces and compiles f(args...); runs nothing, donates nothing.
 template <class F, class... A> Prepared prepare(const F& f, A&&... args) {
   shardarray::core::ReusedCall call("test");
   Prepared p;
@@ -34,7 +34,7 @@ template <class F, class... A> Prepared prepare(const F& f, A&&... args) {
   return p;
 }
 
-/// What each device receives of a transfer by the pieces that the program copies: where nothing is added up and no memory is shared.
+/// The bytes that each device receives in a transfer, from the boxes that the program copies: without sums and shared memory.
 inline std::vector<std::int64_t> received_by_pieces(const shardarray::Program& p, int transfer) {
   std::vector<std::int64_t> received(static_cast<std::size_t>(p.order->size()), 0);
   for (const shardarray::Step& s : p.steps) {
@@ -87,7 +87,7 @@ inline std::string transfers(const shardarray::Explanation& e) {
     s += (s.empty() ? "" : ", ") + t.kind + t.axes + " " + std::to_string(t.bytes_per_device);
   return s;
 }
-/// Of all transfers: what the busiest device of each receives.
+/// The bytes that the busiest device receives.
 inline std::int64_t bytes_received(const shardarray::Explanation& e) { return e.received_bytes_per_device(); }
 
 inline Array placed(const Shape& shape, const shardarray::Sharding& s, int seed = 0) {

@@ -1,4 +1,4 @@
-// Golden transfers of whole programs, what the policies do, and the edges: empty and uneven pieces, partial sums, other device
+// Golden transfers of whole programs, the policies, and edge cases: empty and uneven shards, partial sums, other device
 // orders, errors. Mesh x=4, y=2.
 #include <algorithm>
 #include <limits>

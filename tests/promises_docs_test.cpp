@@ -1,5 +1,5 @@
-// What the docs of the headers say of edges: divisors of 0, nothing to reduce, dtypes of results, what is refused. The truth is
-// plain C++.
+// Edge cases that the headers document: division by 0, empty reductions, dtypes of results, refusals. The reference is plain
+// C++.
 #include <doctest/doctest.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// The golden rows of the compiler: where results lie, which transfers a program makes and their bytes, and that the values
-// are those of one device.
+// The golden rows of the compiler: shardings of results, transfers and their bytes, and that the values are those of one
+// device.
 #include "../bench/propagation_rows.h"
 
 #include "golden.h"

@@ -1,5 +1,5 @@
-// What random programs must reach: every operand of every op, as a whole value and as a pending sum over one and two mesh
-// axes, with the dimension that the op works on whole and cut, on meshes of one, two and three axes.
+// What random programs must cover: every operand of every op, complete and as a partial sum over one and two mesh axes, with the op's
+// dimension sharded and not, on meshes of one, two and three axes.
 #pragma once
 #include <map>
 #include <numeric>
@@ -120,7 +120,7 @@ struct Cell {
   }
 };
 
-/// All legal cells of meshes of this rank: an axis either sums or cuts.
+/// All legal cells of meshes of this rank: an axis either has partial sums or shards.
 inline const std::vector<Cell>& cells_of_rank(int rank) {
   static const std::array<std::vector<Cell>, 3> all_cells = [] {
     std::array<std::vector<Cell>, 3> r;
@@ -197,7 +197,7 @@ inline std::vector<Aim> aims_of_seed(std::uint64_t seed) {
 // ---------------------------------------------------------------- what a program reached
 class Coverage {
  public:
-  /// Looks at every operand as it is placed where its op is reached: before it is combined or moved for it.
+  /// Looks at every operand's layout when its op is reached: before it is combined or moved for the op.
   void count(const FlatGraph& g, const Partition& p, const Mesh& mesh) {
     const int rank = static_cast<int>(mesh.axis_names().size());
     for (const FlatNode& n : g.nodes)
@@ -212,7 +212,7 @@ class Coverage {
         dtypes_[{n.op->name, t}]++;
       }
   }
-  /// What is legal and was not reached.
+  /// Legal cells that were not covered.
   std::vector<Cell> empty_cells() const {
     std::vector<Cell> r;
     for (int rank = 1; rank <= 3; rank++)

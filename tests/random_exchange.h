@@ -1,4 +1,4 @@
-// Random exchanges: boxes in any order and direction, with gaps, of any number of sources.
+// Random exchanges: boxes in any order and direction, with gaps, from any number of sources.
 #pragma once
 #include <algorithm>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Makes random programs. The plain value of every line is known while it is made, so operands are chosen where an op is
-// smooth; nothing is clipped, and a pending sum meets the op itself.
+// Generates random programs. The plain value of every line is known at once, so operands are chosen where an op is smooth; nothing is
+// clipped, and a partial sum reaches the op itself.
 #pragma once
 #include <deque>
 

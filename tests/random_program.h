@@ -1,5 +1,5 @@
-// Random programs: lines of ops over random shapes, with random placements, which the library and the plain evaluator
-// both can run. For random_programs_test.cpp.
+// Random programs: lines of ops over random shapes, with random placements, which both the library and the plain evaluator can run. For
+// random_programs_test.cpp.
 #pragma once
 #include <optional>
 

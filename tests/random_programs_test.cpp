@@ -1,5 +1,5 @@
-// Random programs with random placements against plain loops and one device; what the executor moves against what explain()
-// says. SHARDARRAY_TEST_SEED=n runs one program.
+// Random programs with random placements, compared with plain loops and with one device; what the executor moves, compared with
+// explain(). SHARDARRAY_TEST_SEED=n runs one program.
 #include "random_grow_maps.h"
 #include "random_run.h"
 #include "random_shrink.h"

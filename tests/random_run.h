@@ -1,4 +1,4 @@
-// Runs random programs: as they are placed, on one device, by plain loops; what comes out must agree.
+// Runs random programs as they are placed, on one device, and by plain loops; the results must agree.
 #pragma once
 #include "execute/jit.h"
 #include "execute/launch.h"
@@ -41,7 +41,7 @@ inline Arrays make_leaves(const RandomProgram& p, bool placed) {
   return r;
 }
 
-/// Restores what a program changed.
+/// Restores the settings that a program changed.
 struct ProgramSettings : policy::Guard {
   explicit ProgramSettings(const RandomProgram& p) : Guard(p.policy), mode(p.reproducible) {
     set_share_replicas(p.share);
@@ -133,7 +133,7 @@ inline std::string result_difference(const RandomProgram& p, const Arrays& got,
   return "";
 }
 
-/// Empty when the placed program gives what plain loops give, and one device too; and the same bits where they must be.
+/// Empty if the placed program agrees with plain loops and with one device, in the same bits where they must be.
 inline std::string failure_of(const RandomProgram& p, Coverage* coverage) {
   try {
     const ProgramSettings settings(p);
@@ -151,7 +151,7 @@ inline std::string failure_of(const RandomProgram& p, Coverage* coverage) {
   } catch (const std::exception& e) { return e.what(); }
 }
 
-/// Empty when the placed program has the same bits without generated code and with it.
+/// Empty if the placed program has the same bits with and without generated code.
 inline std::string changed_by_codegen(const RandomProgram& p, Coverage*) {
   try {
     const ProgramSettings settings(p);

@@ -1,4 +1,4 @@
-// A program that fails, made as small as it still fails.
+// Shrinks a failing program as long as it still fails.
 #pragma once
 #include "random_program.h"
 
@@ -67,7 +67,7 @@ inline std::vector<RandomProgram> simpler(const RandomProgram& p) {
 /// Empty: the program does not fail.
 using Fails = std::function<std::string(const RandomProgram&)>;
 
-/// What a failure is about: without its numbers.
+/// The kind of a failure: its text without numbers.
 inline std::string kind_of_failure(const std::string& text) {
   std::string kind;
   for (char c : text.substr(0, text.find(": element")))

@@ -1,4 +1,4 @@
-// relabel_devices: where it is free which device has which tile, what moves least.
+// relabel_devices: if it does not matter which device has which tile, the order that moves least.
 #include "layout/relabel.h"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
-// Random pairs of placements, of meshes that have the devices in different orders: what moves is what the target's pieces lack, it fits
-// into the memory of both ends, a plan is always the same, and more data never moves less.
+// Random pairs of placements, on meshes with different device orders: only what the target's shards lack is moved, it fits into the memory
+// of both ends, plans are deterministic, and more data never moves fewer bytes.
 #include <map>
 #include <random>
 

@@ -1,4 +1,4 @@
-// Rule truth by brute force: what the factors of an op claim, against the op itself run on slices of its operands.
+// Rules by brute force: the claims of an op's factors, compared with the op itself run on slices of its operands.
 #include <unordered_set>
 
 #include "op_data.h"

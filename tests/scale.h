@@ -1,4 +1,4 @@
-// How much the tests with random or sampled inputs do.
+// The amount of work of tests with random or sampled inputs.
 #pragma once
 #include <cstdlib>
 #include <string>
@@ -25,7 +25,7 @@ constexpr bool is_sanitized() {
 #endif
 }
 
-/// Of many cases alike sanitizers see every n-th, and a run that is not of full scale every m-th: `if (left_out()) continue;`.
+/// Of many similar cases sanitizers run every n-th, and runs below full scale every m-th: `if (left_out()) continue;`.
 class LeftOut {
  public:
   explicit LeftOut(int every, int by_default = 1)

@@ -1,4 +1,4 @@
-// Running reductions: JAX's values and gradients (scans.json), every sharding, the order of float sums, what moves.
+// Running reductions: JAX's values and gradients (scans.json), every sharding, the order of float sums, transfers.
 #include <algorithm>
 #include <cmath>
 #include <functional>

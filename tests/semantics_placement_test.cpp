@@ -1,4 +1,4 @@
-// Where things are: gradients of moves, *_like, roll, rows of pmap's results, captured arrays, devices that do not exist.
+// Placement: gradients of moves, *_like, roll, rows of pmap's results, captured arrays, devices that do not exist.
 #include <functional>
 #include <set>
 

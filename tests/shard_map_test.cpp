@@ -1,4 +1,4 @@
-// shard_map: programs of local pieces against plain computations, what moves, derivatives, what is refused.
+// shard_map: programs of local shards compared with plain computations, transfers, derivatives, refusals.
 #include "golden.h"
 #include "program_of.h"
 #include "transforms_helpers.h"

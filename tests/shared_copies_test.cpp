@@ -1,4 +1,4 @@
-// What several nodes read is brought once, where that is cheaper than what each of them would move by itself.
+// A value that several nodes read is moved once, if that is cheaper than a move for each of them.
 #include <functional>
 
 #include "program_of.h"

@@ -1,4 +1,4 @@
-// Sums of what several nodes leave as partial sums are combined once, where that is cheaper than combining each.
+// The sum of several nodes' partial sums is combined once, if that is cheaper than combining each.
 #include <algorithm>
 #include <functional>
 #include <tuple>
@@ -41,7 +41,7 @@ Array looped(const Case& c, const Array& p, const Array& all) {
                   sa::zeros_like(p), all)
       .first;
 }
-/// How the gradients g(0), g(1), ... are added up.
+/// How the gradients g(0), g(1), ... are accumulated.
 Array added(int how, int batches, const std::function<Array(int)>& g) {
   Array sum = g(0);
   for (int k = 1; k < batches; k++) {
@@ -66,7 +66,7 @@ std::vector<Grid> grids() {
            sa::unreduced("x", "y"),
            {P(), P("x"), P("y")}}};
 }
-/// Each device has the parameter as a whole and a part of the rows, and makes one summand of all gradients.
+/// Each device has the whole parameter and a part of the rows, and makes one summand of all gradients.
 Array by_hand(const Grid& g, const Case& c, int how, const Array& p, const Array& all) {
   const Array whole = sa::with_sharding_constraint(p, sa::NamedSharding(g.mesh, P())),
               rows = sa::with_sharding_constraint(all, sa::NamedSharding(g.mesh, P(none, g.axes)));

@@ -1,5 +1,5 @@
-// Sizes, positions and numbers that no array, dimension or dtype has: every public function gives the right shape or an
-// Error in its own name.
+// Sizes, positions and numbers out of the range of arrays, dimensions and dtypes: every public function gives the right shape or
+// an Error in its own name.
 #include <algorithm>
 #include <limits>
 #include <optional>

@@ -1,4 +1,4 @@
-// Sorts along cut dimensions: by columns, as a graph on one device and as programs on several; against sorts of whole lines.
+// Sorts along sharded dimensions: by columns, as a graph on one device and as programs on several; compared with sorts of whole lines.
 #include "compile/sort_by_columns.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// Special functions and logarithms beside true values: their bounds, over the whole range. Numbers: data/elementwise.json.
+// Special functions and logarithms compared with true values: error bounds over the whole range. Numbers: data/elementwise.json.
 #include <cmath>
 
 #include "golden.h"

@@ -1,4 +1,4 @@
-// Bessel functions, the gamma function and the exponential integral beside true values, and SciPy's and JAX's at their edges. Numbers:
+// Bessel functions, the gamma function and the exponential integral: true values, and SciPy's and JAX's edge cases. Numbers:
 // data/special.json.
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// What users of NumPy and JAX write without thinking.
+// Spellings that users of NumPy and JAX write out of habit.
 #include <doctest/doctest.h>
 
 #include <vector>

@@ -1,5 +1,5 @@
-// policy::strict, and what the ops that are made of boxes move: everything that moves is asked for or refused, costs what it
-// moves when strategies are compared, and is counted as explained. Mesh x=4, y=2.
+// policy::strict, and the transfers of ops that are made of boxes: every transfer is requested or refused, costs its bytes when strategies
+// are compared, and is counted as explained. Mesh x=4, y=2.
 #include <algorithm>
 #include <functional>
 #include <string>

@@ -1,4 +1,4 @@
-// Tables in text files: what is read, what is written, what is refused.
+// Tables in text files: reading, writing, refusals.
 #include <doctest/doctest.h>
 
 #include <cmath>

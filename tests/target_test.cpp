@@ -1,4 +1,4 @@
-// What a Target says is what the compiler does: each number, against another one.
+// The compiler does what its Target says: each number, compared with another one.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -182,8 +182,8 @@ TEST_CASE("target: neighbours' elements weigh against other transfers as the lin
 }
 
 TEST_CASE("target: of placements that move more, one that fits the devices' memory is taken") {
-  // Rows of the result are cut by x. The right operand, cut by y, has to come whole: 8 KiB more; or turned, columns for rows,
-  // which is less to hold, and then the result has to come.
+  // Rows of the result are sharded over x. The right operand, sharded over y, has to be gathered: 8 KiB more; or resharded to rows,
+  // which takes less memory, but then the result has to move.
   const sa::Mesh mesh = sa::make_mesh({{"x", 4}, {"y", 2}});
   const Array left = sa::device_put(numbers({48, 16}), sa::NamedSharding(mesh, P("x"))),
               right = sa::device_put(numbers({16, 256}), sa::NamedSharding(mesh, P("y")));

@@ -1,4 +1,4 @@
-// What thread tests share: threads that begin together, values that are compared with plain arithmetic in any of them.
+// Shared by thread tests: threads that begin together, values that are compared with plain arithmetic in any of them.
 #pragma once
 #include <doctest/doctest.h>
 
@@ -20,7 +20,7 @@ using Values = std::vector<float>;
 inline constexpr int kThreads = 4;
 inline int rounds(int few) { return full_scale() ? 50 * few : few; }
 
-// f(0), f(1), ... in threads that begin together. What one of them throws ends that one only, and comes out at the end.
+// Runs f(0), f(1), ... in threads that begin together. An exception ends its own thread only, and is rethrown at the end.
 template <class F> void together(const F& f, int threads = kThreads) {
   std::barrier begin(threads);
   std::vector<std::exception_ptr> thrown(static_cast<std::size_t>(threads));

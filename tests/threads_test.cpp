@@ -1,5 +1,5 @@
-// Every public verb from several threads at once, on the same lazy arrays, jitted functions and donated values. Each value is
-// compared with plain arithmetic; ThreadSanitizer looks at the rest.
+// Every kind of public call from several threads at once, on the same lazy arrays, jitted functions and donated values. Each value is
+// compared with plain arithmetic; ThreadSanitizer checks the rest.
 #include <atomic>
 #include <functional>
 

@@ -1,4 +1,4 @@
-// tpmap and what belongs to it, and the pages of the examples, against the numbers of bobbin and JAX.
+// tpmap and its helpers, and the pages of the examples, compared with the numbers of bobbin and JAX.
 #include <bit>
 #include <sstream>
 

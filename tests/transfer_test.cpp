@@ -110,7 +110,7 @@ TEST_CASE("transfer: golden transfers") {
     if (r.kind != K::none) CHECK(path_of(r.from, r.to, r.shape) == std::vector<const Layout*>{r.to});
   }
   CHECK(path_of(on_mesh(P(), 1), on_mesh(P(), 1), {4}).empty());
-  // Summands are made for nothing, where each device keeps what it has.
+  // Making summands is free: each device keeps what it has.
   CHECK(transfer_cost(*on_mesh(P(), 1), *partial(P(), 1, {x}), {4}, 4).kind == TransferKind::slice);
   CHECK(transfer_cost(*on_mesh(P("x"), 1), *partial(P(), 1, {x}), {4}, 4).bytes == 0);
   CHECK_SAYS(transfer_cost(*on_mesh(P("x"), 1), *partial(P(), 1, {x}), {3}, 4),

@@ -1,5 +1,5 @@
-// Programs over several processes (loopback.h): they compute what one process does, each knows what is its own, faults come out of
-// every process' call, the rest lives.
+// Programs over several processes (loopback.h): they compute what one process does, each knows its own parts, failures are thrown by
+// every process's call, and everything else survives.
 #include <doctest/doctest.h>
 
 #include <atomic>

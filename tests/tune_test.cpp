@@ -1,4 +1,4 @@
-// tune(): choices of shardings beside all that there are; times of a machine's numbers; trees put by paths.
+// tune(): its choices compared with all possible ones; times by a machine's rates; trees placed by paths.
 #include "shardarray/tune.h"
 
 #include <doctest/doctest.h>

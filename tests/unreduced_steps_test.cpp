@@ -1,4 +1,4 @@
-// Values held as summands, and partial sums that the compiler keeps, in programs that are called: scans, maps, loops, choices.
+// Unreduced values, and partial sums that the compiler keeps, in called programs: scans, maps, loops, choices.
 #include "partial_sums.h"
 
 namespace unreduced_steps_test {

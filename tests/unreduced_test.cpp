@@ -1,4 +1,4 @@
-// Values that are held as summands: P(unreduced(...)) of arguments, constraints and results.
+// Unreduced values: P(unreduced(...)) of arguments, constraints and results.
 #include <map>
 #include <random>
 
@@ -18,7 +18,7 @@ using sa::unreduced;
 using Rng = std::mt19937;
 
 namespace {
-// Every axis of the mesh cuts a dimension of `rank`, holds summands, or neither.
+// Every mesh axis shards one of `rank` dimensions, holds summands, or neither.
 std::vector<sa::PartitionSpec> every_spec(const sa::Mesh& mesh, std::size_t rank) {
   std::vector<sa::PartitionSpec> all;
   std::size_t ways = 1;

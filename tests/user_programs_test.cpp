@@ -1,4 +1,4 @@
-// Programs as users write them, beside a truth that does not come from this library: closed forms, one model at a time, LAPACK.
+// Programs as users write them, compared with references from outside this library: closed forms, one model at a time, LAPACK.
 #include <doctest/doctest.h>
 #include <shardarray/shardarray.h>
 

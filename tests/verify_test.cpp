@@ -1,4 +1,4 @@
-// The legality check of programs: it takes those that the compiler makes, and none from which something is missing.
+// The verifier of programs: it accepts those that the compiler makes, and none from which something was removed.
 #include <doctest/doctest.h>
 
 #include <algorithm>

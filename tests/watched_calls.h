@@ -1,4 +1,4 @@
-// A child process of this program that is stopped at its calls of the system: one of those that change files fails, or is its last.
+// Traces the system calls of a child process of this program: one of those that change files fails, or the child is killed there.
 #pragma once
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 
 namespace shardarray::testing {
 
-/// What befalls call `k` of those that change files, between two raise(SIGURG) of the child.
+/// What happens at call `k` of those that change files, between two raise(SIGURG) of the child.
 enum class Fate : std::uint8_t { kill, fail };
 
 struct Watched {
@@ -69,7 +69,7 @@ inline bool removes(pid_t thread, std::uint64_t number, std::uint64_t second) {
   return path.find("/.step_removed") != path.npos;
 }
 
-/// The child, waiting to be watched, that goes on as a test case of this program.
+/// Starts a child that waits to be traced and then runs a test case of this program.
 inline pid_t start(const std::string& test_case) {
   const std::string program = own_program(), filter = "--test-case=" + test_case;
   const pid_t child = fork();
@@ -85,7 +85,7 @@ inline pid_t start(const std::string& test_case) {
 
 }  // namespace watched_calls
 
-/// `may_watch` is false where the system lets nobody look into a child.
+/// `may_watch`: false if the system forbids tracing.
 inline Watched run_watched(const std::string& test_case, Fate fate, int k, bool& may_watch) {
   using namespace watched_calls;
   const pid_t child = start(test_case);

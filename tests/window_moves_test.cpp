@@ -1,4 +1,4 @@
-// What moves where windows and shifts reach into the tiles of neighbours: no more than the elements of the intervals that a device
+// Halo exchange for windows and shifts that reach into neighbouring tiles: no more moves than the elements of the intervals that a device
 // reads and does not hold, counted by plain loops.
 #include <functional>
 #include <random>

@@ -1,4 +1,4 @@
-// The interpreter and generated code beside each other.
+// Compares the interpreter and generated code.
 #pragma once
 #include "cpu/codegen/code_store.h"
 #include "op_data.h"
@@ -6,7 +6,7 @@
 
 namespace shardarray::testing {
 
-/// While it lives: a mode, and a backend of its own (of more devices than devices() has), since programs are kept by backend.
+/// Sets a mode while it lives, with a backend of its own (with more devices than devices() has), as programs are cached per backend.
 class WithCodegen {
  public:
   static constexpr int kDevices = 24;

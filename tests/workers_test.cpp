@@ -157,7 +157,7 @@ TEST_CASE(
   CHECK(period(100, 90) == 1);
   CHECK(period(90, 100) == 0);
   CHECK(period(90, 50) == 1);
-  // A way that is fast once and slower as a rule is the slower one.
+  // A way that is fast once but usually slower counts as the slower one.
   for (std::int64_t k = 0; k < FasterWay::period; k++) {
     const int way = f.next(workers);
     f.took(way, way == 1 ? 90 : k == 2 ? 50 : 100);

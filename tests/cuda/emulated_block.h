@@ -1,9 +1,9 @@
-// Kernels as the device runs them, on the host: every thread of a block is a fiber of its own, which waits at barriers. So the
-// text for devices is run: shuffles, shared memory, what a thread of many does. Who compiles it prints it in front of a kernel.
+// Runs kernels on the host as the device does: every thread of a block is a fiber, which waits at barriers. So the device's source is
+// tested: shuffles, shared memory, the work of each thread. It is printed before a kernel's text and compiled with it.
 //
-// Blocks, or clusters of them, run one after the other, and the fibers of one from one barrier to the next in one of several orders: what
-// two threads do to the same place between two barriers shows as other bits. Each block of a cluster has shared memory of its own. A barrier that some threads of a warp or a block do not reach is
-// an error, as it is a hang on the device.
+// Blocks, or clusters of them, run one after the other; between two barriers their fibers run in one of several orders, so that a race
+// shows as different bits. Each block of a cluster has its own shared memory. A barrier that some threads of a warp or a block do not
+// reach is an error, as it is a hang on the device.
 #pragma once
 #include <ucontext.h>
 
@@ -28,7 +28,7 @@
 #define __forceinline__ inline
 #define __noinline__ [[gnu::noinline]]
 
-// Shared memory: it begins with whatever is there.
+// Shared memory, uninitialised.
 extern "C" __attribute__((weak, visibility("hidden"))) char __start_emulated_shared[],
     __stop_emulated_shared[];
 
@@ -39,8 +39,8 @@ struct Place {
 };
 /// For all of a cluster, of a block, for the lanes of a warp, or for these in one call.
 enum class Waits { no, cluster, block, sync, shuffle, shuffle_down, ballot, done };
-/// Where a fiber goes on, or what it was started by. ucontext's functions only begin one: each of their switches asks the kernel
-/// for the signals' mask, twice.
+/// Where a fiber resumes. ucontext's functions only start fibers, as each of their switches makes two system calls for the signal
+/// mask.
 using Resume = void* [5];
 struct Fiber {
   std::unique_ptr<char[]> stack;  // null: it has not begun
@@ -86,7 +86,7 @@ inline void enter() {
     wait(Waits::done);
   }
 }
-/// The current fiber, until it waits.
+/// Runs the current fiber until it waits.
 [[gnu::noinline]] inline void go_on() {
   Fiber& f = *current;
   if (__builtin_setjmp(scheduler) != 0) return;
@@ -100,7 +100,7 @@ inline void enter() {
   makecontext(&begin, enter, 0);
   setcontext(&begin);
 }
-/// Of the current fiber's warp.
+/// A lane of the current fiber's warp.
 inline const Fiber& lane_of_warp(unsigned lane) {
   const auto at = static_cast<std::size_t>(current - fibers.data());
   return fibers[at / lanes * lanes + lane];
@@ -115,7 +115,7 @@ template <class T> T exchanged(unsigned mask, T x, unsigned lane, Waits call) {
   return x;
 }
 
-/// Lets go who waits for the warp, the block or the cluster where all of it have come. False: nobody may go on.
+/// Releases the fibers of every warp, block or cluster that has fully arrived at its barrier. False: there is none.
 inline bool release() {
   bool any = false;
   const auto all = [&](std::size_t first, std::size_t count, Waits how) {
@@ -136,7 +136,7 @@ inline bool release() {
   return any;
 }
 
-/// The threads of a cluster of blocks; `order`: 0 as they are numbered, 1 backwards, else mixed.
+/// Runs the threads of a cluster of blocks; `order`: 0 ascending, 1 descending, otherwise shuffled.
 inline const char* run_cluster(unsigned order) {
   const unsigned threads = cluster_blocks * block_size.x;
   fibers.resize(threads);

@@ -5,7 +5,7 @@
 
 namespace shardarray::testing {
 
-/// What a call begins with: not 0 where it must fail, because a test wants it or earlier work did.
+/// Every call begins with it: not 0 if the call must fail, because a test asks for that or earlier work failed.
 int fake_enter(const char* call);
 FakeBlocks& fake_device_blocks();
 int fake_current_gpu();

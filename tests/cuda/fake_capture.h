@@ -1,4 +1,4 @@
-// Graphs of the fake driver: what streams that are captured together are asked for, each piece with those that it follows.
+// Graphs of the fake driver: the work of streams that are captured together, each piece with its predecessors.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -18,7 +18,7 @@ struct FakePiece {
   std::vector<std::size_t> after;  // pieces of the graph
   std::uintptr_t handle = 0;       // no other node of the process has it
 
-  /// Whether what it does may be what the other one does: kernels may be others, of the same GPU.
+  /// Whether a graph update may turn one into the other: kernels may differ, GPU and predecessors may not.
   bool may_become(const FakePiece& p) const {
     return (work == nullptr) == (p.work == nullptr) && (kernel == nullptr) == (p.kernel == nullptr) &&
            gpu == p.gpu && after == p.after;
@@ -30,11 +30,11 @@ class FakeStream;
 /// While it lasts, and then for events that were recorded in it.
 struct FakeCapture {
   FakeNodes nodes;
-  bool spoiled = false;  ///< something was asked meanwhile that a capture forbids
+  bool spoiled = false;  ///< a call was made that a capture forbids
   bool ended = false;
-  std::vector<FakeStream*> streams;  ///< the one that it began on, which must end it; those that joined it
+  std::vector<FakeStream*> streams;  ///< the first one, which must end it, and those that joined it
 
-  /// The next piece, behind those of `last`, which is then the new one.
+  /// Adds a piece after those of `last`; `last` becomes the new one.
   void add(std::function<void()> work, const void* kernel, int gpu, std::vector<std::size_t>& last) {
     static std::atomic<std::uintptr_t> handles = 0;
     nodes.push_back({std::move(work), kernel, gpu, last, ++handles});

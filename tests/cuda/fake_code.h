@@ -1,4 +1,4 @@
-// Code of printed kernels for the fake GPU: a shared object behind its length.
+// Code of printed kernels for the fake GPU: the length of a shared object, then the object.
 #pragma once
 #include <dlfcn.h>
 #include <sys/mman.h>

@@ -16,20 +16,20 @@ struct UsedGpus;
 }  // namespace shardarray::cuda
 namespace shardarray::testing {
 
-/// How the rank on a GPU does not do what the others do: one element less of everything; what it is asked for next first.
+/// How the rank on a GPU deviates from the others: one element less in every call, or two calls swapped.
 enum class FakeDifference : std::uint8_t { count, order };
 
 struct FakeCudaControl {
-  /// The call after so many fails with `status`, and only that one; -1: none does.
+  /// The call after `after` others fails with `status`, and only that one; -1: none does.
   void (*fail_call)(int after, int status);
-  /// The next so many calls of that name fail with `status`.
+  /// The next `times` calls of that name fail with `status`.
   void (*fail_named)(const char* call, int times, int status);
-  /// The piece of work after so many, of any stream, fails with `status`, which stays; -1: none does.
+  /// The piece of work after `after` others, on any stream, fails with `status`, which is sticky; -1: none does.
   void (*fail_work)(int after, int status);
-  /// What all GPUs together may hold.
+  /// The memory of all GPUs together.
   void (*set_capacity)(std::size_t bytes);
   std::size_t (*held)();  ///< of that
-  /// While held, no stream begins anything.
+  /// While held, no stream starts any work.
   void (*hold)(bool on);
   std::uint64_t (*calls)();                     ///< made up to now
   std::uint64_t (*calls_of)(const char* call);  ///< of that name

@@ -1,9 +1,9 @@
-// cuBLASLt on the fake GPU: what the documents say of descriptions and refusals, by plain loops. It is there where
-// SHARDARRAY_FAKE_CUBLASLT is set: `singles` has no algorithm by addresses, `broken` finds none at all. With SHARDARRAY_FAKE_SLOW
-// algorithm 3 is the fastest; with SHARDARRAY_FAKE_SLOW_DEPTH products of more terms are slow, with -n those of
-// fewer than n. It has epilogues, and results of 16 bits, where SHARDARRAY_FAKE_EPILOGUES says what is slow: `fast`: calls without one;
-// `slow`: those with one; `nan`: as `fast`, and NaNs are lost; there is one algorithm then. `fast_of_all`: there are all. `free`: nothing
-// is.
+// cuBLASLt on the fake GPU, by plain loops, with the documented descriptions and refusals. It exists if SHARDARRAY_FAKE_CUBLASLT is set:
+// `singles` has no algorithm by addresses, `broken` finds none at all. With SHARDARRAY_FAKE_SLOW algorithm 3 is the fastest; with
+// SHARDARRAY_FAKE_SLOW_DEPTH products of more terms are slow, with -n those of fewer than n.
+// It has epilogues and 16-bit results if SHARDARRAY_FAKE_EPILOGUES says what is slow: `fast`: calls without one; `slow`: calls with
+// one; `nan`: as `fast`, but NaNs are lost; these three have one algorithm. `fast_of_all`: as `fast`, with all algorithms. `free`:
+// nothing is slow.
 #include <algorithm>
 #include <array>
 #include <chrono>

@@ -1,4 +1,4 @@
-// The table of a driver whose GPUs are made of host memory. It refuses what CUDA refuses.
+// The function table of a driver whose GPUs are made of host memory. It refuses what CUDA refuses.
 #include "fake_driver.h"
 
 #include "cuda/host_kernels.h"
@@ -85,7 +85,7 @@ namespace {
 
 Status failed_if(Status status) { return status == ok ? ok : failed(status); }
 
-/// Waiting for what is captured, or asking about it, spoils the capture.
+/// Waiting for a captured stream, or querying it, invalidates the capture.
 bool spoils(FakeStream& s) {
   if (s.capture == nullptr) return false;
   s.capture->spoiled = true;
@@ -105,7 +105,7 @@ Status allocate_on_device(void** to, std::size_t bytes) {
   *to = fake_driver().device.add(bytes, FakeBlocks::tag);
   return *to != nullptr ? ok : failed(out_of_memory);
 }
-// Without a wait: what still uses the block then reads rubbish.
+// Does not wait: work that still uses the block reads garbage.
 Status free_on_device(void* p) {
   if (const Status s = enter("cudaFree")) return s;
   return fake_driver().device.remove(p) ? ok : failed(invalid_value);
@@ -116,7 +116,7 @@ Status allocate_pinned(void** to, std::size_t bytes) {
   return *to != nullptr ? ok : failed(out_of_memory);
 }
 
-// Pinned memory is read and written when the copy is made, other memory of the host before the call returns.
+// Pinned memory is read and written when the copy runs, pageable memory before the call returns.
 Status copy_later(void* to, const void* from, std::size_t bytes, Stream s) {
   if (const Status status = enter("cudaMemcpyAsync")) return status;
   FakeStream& stream = stream_of(s);

@@ -1,4 +1,4 @@
-// What the files of the fake driver share: its state, and how its calls begin and fail.
+// Shared by the files of the fake driver: its state, and how its calls begin and fail.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -48,9 +48,9 @@ struct FakeEvent {
 inline FakeStream& stream_of(cuda::Stream s) { return *reinterpret_cast<FakeStream*>(s); }
 inline FakeEvent& event_of(cuda::Event e) { return *reinterpret_cast<FakeEvent*>(e); }
 
-/// The status, which is the thread's latest failure from now on.
+/// Returns the status, and makes it the thread's last error.
 cuda::Status failed(cuda::Status status);
-/// What a call begins with: the failure that was ordered for it, or that of earlier work on the thread's GPU.
+/// Every call begins with it: the failure that a test asked for, or that of earlier work on the thread's GPU.
 cuda::Status enter(const char* call);
 
 /// From now on the stream is captured.

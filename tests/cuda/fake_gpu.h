@@ -1,5 +1,5 @@
-// GPUs made of host memory: addresses that crash when the host touches them, streams whose work is done by threads of their own, in
-// order, with pauses.
+// GPUs made of host memory: addresses that crash when the host touches them, streams that work in order on their own threads, with
+// pauses.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -31,7 +31,7 @@ inline unsigned fake_seed() {
 /// Blocks of memory by their first address.
 class FakeBlocks {
  public:
-  /// No address of a process has this bit, so that what touches a device's address ends.
+  /// No address of a process has this bit, so that touching a device's address crashes.
   static constexpr std::uintptr_t tag = std::uintptr_t{1} << 60;
   static bool on_device(const void* p) { return (reinterpret_cast<std::uintptr_t>(p) & tag) != 0; }
   template <class T> static T* host(T* p) {
@@ -97,7 +97,7 @@ struct FakeWork {
   std::uint64_t done = 0;
 };
 
-/// One queue of work. What fails is not gone on with: `status` stays.
+/// One queue of work. After a failure nothing runs any more, and `status` stays.
 class FakeStream {
  public:
   FakeStream(FakeWork& all, int on) : gpu(on), all_(all) {

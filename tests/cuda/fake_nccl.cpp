@@ -1,7 +1,7 @@
-// NCCL on the fake GPUs: ranks of one process that meet on their streams, with pauses; sums go around in a ring. It refuses what the
-// documents refuse, and ranks that differ wait for each other until they are given up, as real ones do. It is there where
-// SHARDARRAY_FAKE_NCCL is set: `duplicate` takes every GPU for one that is there already, `stuck` never ends making a communicator,
-// `silent` does not say that ranks differ.
+// NCCL on the fake GPUs: ranks of one process that meet on their streams, with pauses; sums go around a ring. It refuses what the
+// documentation forbids, and ranks whose calls differ wait for each other until they are aborted, as real ones do. It exists if
+// SHARDARRAY_FAKE_NCCL is set: `duplicate` reports every GPU as a duplicate, `stuck` never finishes making a communicator, `silent`
+// does not report that ranks differ.
 #include <atomic>
 #include <condition_variable>
 #include <cstdlib>
@@ -150,7 +150,7 @@ void pause_of(const FakeRank& r) {
   if (random() % 3 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
 }
 
-/// They differ: the ranks wait on, and who asks may hear of it.
+/// The ranks' calls differ: they go on waiting, and queries may report it.
 void differ(FakeClique& c, const char* how) {
   if (fake_nccl_mode() == "silent") return;
   c.error = Nccl::invalid_usage;
@@ -183,7 +183,7 @@ bool take(FakeRank& r, const FakeNcclCall& c) {
   return true;
 }
 
-/// What a rank was asked for by one group, on its stream.
+/// Runs a rank's calls of one group on its stream.
 void do_calls(FakeRank& r, const std::vector<FakeNcclCall>& calls) {
   FakeNccl& f = fake_library();
   pause_of(r);

@@ -1,5 +1,5 @@
-// NVRTC whose code is the host's: texts become shared objects by the system's compiler. It is there where SHARDARRAY_FAKE_NVRTC is
-// set, and refuses every text where that says `broken`, those of whole programs where it says `loops`.
+// NVRTC for the host: the system's compiler makes shared objects of the texts. It exists if SHARDARRAY_FAKE_NVRTC is set, and refuses
+// every text if that is `broken`, those of whole programs if it is `loops`.
 #include <stdlib.h>
 
 #include <atomic>

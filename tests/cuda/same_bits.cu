@@ -1,5 +1,5 @@
-// On a GPU, every float32: what kernels compute in a shorter way (kernels/ordinary.cuh, halves.cuh, scalar.h) has the bits of the
-// operations it stands for. Prints a line for each way; exit status 1 where a bit differs, or there is no GPU.
+// On a GPU, for every float32: the kernels' shortcuts (kernels/ordinary.cuh, halves.cuh, scalar.h) have the bits of the operations that
+// they replace. Prints a line per shortcut; exit status 1 if a bit differs, or without a GPU.
 #include <cuda_runtime.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// A plug-in of somebody's program that uses the library: C functions that train a little.
+// A plug-in of some program that uses the library: C functions that train a little.
 #include <shardarray/shardarray.h>
 
 #include <cmath>
@@ -6,7 +6,7 @@
 namespace sa = shardarray;
 using sa::Array;
 
-// What it keeps while it is loaded.
+// Its state while it is loaded.
 static Array last;
 
 /// Fits y = 3 x by gradient descent on four devices; 1000 times the slope that it finds.

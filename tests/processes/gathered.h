@@ -10,7 +10,7 @@
 
 namespace processes_test {
 
-/// What goes wrong in one process is thrown in all, and what they ask for next is right.
+/// A failure in one process is thrown in all, and their next calls are right.
 inline bool gathering_fails_in_all(const Array& cut) {
   const int index = sa::process_index(), count = sa::process_count();
   const auto refused = [](const auto& f, const std::string& text) {
@@ -62,7 +62,7 @@ inline bool gathering_fails_in_all(const Array& cut) {
   return good;
 }
 
-/// Longer than MPI counts at once would take 2^31 bytes; parts begin at 2^26.
+/// MPI's own limit is 2^31 bytes; messages are split from 2^26 bytes on, which this exceeds.
 inline int gather_much() {
   const std::int64_t n = (std::int64_t{1} << 24) + 5 + sa::process_index();
   const auto all = sa::gather_from_processes(sa::full({n}, sa::process_index() + 1).astype(sa::float32));

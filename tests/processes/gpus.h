@@ -1,4 +1,4 @@
-// Processes whose machines have GPUs, or not, for main.cpp.
+// Processes on machines with and without GPUs, for main.cpp.
 #pragma once
 #include <cstdio>
 
@@ -17,14 +17,14 @@ inline int found() {
   return 0;
 }
 
-/// The machine of one of them has none.
+/// The machine of one process has none.
 inline int no_gpu() {
   try {
     return static_cast<int>(sa::devices().size());
   } catch (const sa::DeviceError& e) { return std::printf("%s\n", e.what()), 3; }
 }
 
-/// Each has GPUs of its own among those of all, beside the CPU devices of all.
+/// Each has GPUs of its own among those of all, in addition to the CPU devices of all.
 inline int own_gpus() {
   const auto everywhere = sa::devices("cuda"), all = sa::local_devices();  // of the default platform
   bool good = !all.empty() && everywhere.size() == all.size() * static_cast<std::size_t>(sa::process_count());

@@ -1,6 +1,6 @@
-// What tests/processes/check starts several times, by a launcher. `programs`: each process prints the bits of results on the first
-// eight devices of all processes, which are the same however the devices are shared out. The other words: something that goes
-// wrong in one process or between them; what a process hears of it is printed, and it ends with 3.
+// tests/processes/check starts this several times, by a launcher. `programs`: each process prints the bits of results on the first eight
+// devices of all processes, which do not depend on how the devices are split over processes. The other words: a failure in one process
+// or between them; each process prints the error that it gets, and exits with 3.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -54,7 +54,7 @@ Bits maps(const sa::Mesh& mesh) {
       {.mesh = mesh, .in_specs = P("x", "y"), .out_specs = P()})(x));
 }
 
-// What explain says of a step of least squares: the same wherever the devices are.
+// explain() of a step of least squares: the same wherever the devices are.
 Bits plan(const sa::Mesh& mesh) {
   const Array w = platform_test::put(platform_test::numbers({8, 4}), mesh, P("y")),
               x = platform_test::put(platform_test::numbers({16, 8}), mesh, P("x", "y"));
@@ -115,7 +115,7 @@ int programs() {
   return 0;
 }
 
-/// Replicas on the devices of all processes, of which the one on device `bad` is another.
+/// Replicas on the devices of all processes; the one on device `bad` differs.
 Array replicas(int bad) {
   std::vector<Array> pieces;
   for (const sa::Device& d : sa::local_devices())
@@ -187,7 +187,7 @@ Array rows(std::int64_t n) {
   return sa::device_put(sa::arange(static_cast<double>(n)) + 1, sa::NamedSharding(mesh, P("x")));
 }
 
-/// The last process has no space for its pieces.
+/// The last process has no disk space for its pieces.
 int save_without_space() {
   if (sa::process_index() == sa::process_count() - 1) {
     const rlimit small{1000, 1000};
@@ -251,7 +251,7 @@ void throw_on_the_way(const Array& x, bool throws) {
   sa::block_until_ready(f(x));
 }
 
-/// A forked child has no part in what the others compute, and ends.
+/// A forked child takes no part in what the others compute, and exits.
 int fork_a_child() {
   Array x = sa::block_until_ready(rows(16));
   if (sa::process_index() == sa::process_count() - 1) {
@@ -273,7 +273,7 @@ int fork_a_child() {
   return 0;
 }
 
-/// Destroyed behind all that the library has.
+/// Destroyed after everything of the library.
 struct Late {
   bool speaks = false;
   ~Late() {
@@ -284,7 +284,7 @@ struct Late {
   }
 } late;
 
-/// The last process is through, and the others work for themselves for longer than it would wait for a silent one.
+/// The last process is done, and the others compute locally for longer than it would wait for a silent one.
 int works_on() {
   sa::block_until_ready(step(rows(16), 2));
   if (sa::process_index() == sa::process_count() - 1) return 0;
@@ -302,7 +302,7 @@ int other_devices() {
   return 0;
 }
 
-/// Who has asked for something else than the others gets no answer from then on.
+/// A process that made another call than the others gets no more answers.
 void ask_otherwise(const std::string& name) {
   try {
     sa::sync_devices(name);
@@ -375,7 +375,7 @@ void work(const std::string& fault, const char* token) {
   }
 }
 
-/// What is local goes on after what ran over several processes has failed.
+/// Local work goes on after a failure of a run over several processes.
 void check_alive() {
   const Array here = sa::arange(4.0) * 2;
   if (here.to_vector<double>()[3] != 6) std::printf("local arrays are wrong\n");

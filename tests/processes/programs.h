@@ -1,4 +1,4 @@
-// Parts of `programs`: what each process is called with, gives, and may not give otherwise.
+// Parts of `programs`: host functions, local data, loaders.
 #pragma once
 #include <stdexcept>
 #include <string>
@@ -14,7 +14,7 @@ namespace processes_test {
 
 namespace sa = shardarray;
 
-// What functions of the host are called with: in each process the whole of what is cut over all, of maps what its own devices have.
+// Arguments of host functions: in each process the whole of an array that is sharded over all; under maps the parts of its own devices.
 inline bool calls(const sa::Mesh& mesh) {
   const sa::Array x = platform_test::put(platform_test::numbers({16, 8}), mesh, sa::P("y", "x"));
   std::vector<std::vector<std::uint32_t>> seen;
@@ -70,7 +70,7 @@ inline bool calls(const sa::Mesh& mesh) {
   return good && behind == (is_last ? 0 : 2) && sa::testing::everywhere(x + 1).shape() == x.shape();
 }
 
-// Rows that each process has for itself are one array of all.
+// Rows that each process has locally become one global array.
 inline bool joins_local_data(const sa::Mesh& mesh) {
   const sa::Array own = sa::full({8 / sa::process_count(), 3}, sa::process_index());
   const sa::NamedSharding rows(mesh, sa::P(sa::axes("x", "y")));
@@ -90,7 +90,7 @@ inline bool maps_own_devices() {
   return y.sharding().device_assignment() == sa::local_devices() && y.to_vector<float>() == want;
 }
 
-// Loaders of other examples or orders are refused in all processes, which then go on.
+// Loaders with different examples or orders are refused in all processes, which then go on.
 inline bool refuses_other_examples(const sa::Mesh& mesh) {
   const int p = sa::process_index(), last = sa::process_count() - 1;
   const sa::Array x = platform_test::numbers({16, 2});

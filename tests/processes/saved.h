@@ -26,10 +26,10 @@ using platform_test::Bits;
 using sa::Array;
 using sa::P;
 
-/// Of the whole, in every process.
+/// The bits of the whole array, in every process.
 inline Bits everywhere(const Array& x) { return platform_test::bits(sa::testing::everywhere(x)); }
 
-/// What launchers say before MPI has started; null: nothing has launched this process.
+/// A launcher's variable, before MPI has started; null: this process was not launched by one.
 inline const char* launcher_says(const char* of_open_mpi, const char* of_mpich) {
   const char* const said = std::getenv(of_open_mpi);
   return said != nullptr ? said : std::getenv(of_mpich);
@@ -38,7 +38,7 @@ inline const char* launched_rank() { return launcher_says("OMPI_COMM_WORLD_RANK"
 
 inline const char* test_folder() { return std::getenv("SHARDARRAY_TEST_FOLDER"); }
 
-/// Cut over the devices of all processes along rows, columns, both and not at all.
+/// Sharded over the devices of all processes along rows, columns, both and not at all.
 inline std::vector<Array> cut_trees() {
   const sa::Mesh mesh = platform_test::mesh_of(sa::devices());
   std::vector<Array> r;
@@ -64,7 +64,7 @@ inline int save_checkpoint() {
   saving.wait();
   return sa::checkpoints::latest(test_folder()) == count && meanwhile.size() == 2 ? 0 : 1;
 }
-/// All steps that there are, each to the next one's shardings.
+/// Restores all steps, each to the next one's shardings.
 inline int restore_checkpoints() {
   const std::vector<Array> want = cut_trees();
   std::vector<Array> like = want;
@@ -106,7 +106,7 @@ inline std::string folder_that_fails;
 inline bool dies_in_sync = false;
 inline bool index_opens_late = false;
 
-/// Nothing is lost where the disk fails behind the name.
+/// Nothing is lost if the disk fails after the checkpoint has its name.
 inline int sync_fails() {
   const std::string folder = std::string(test_folder()) + "/synced";
   sa::checkpoints::save(folder, 1, sa::ones({4}));
@@ -181,7 +181,7 @@ inline int train(const char* begun) {
     else sa::checkpoints::save(test_folder(), state.second, state, {.keep = 3});
   }
 }
-/// Every checkpoint that train() has left is whole.
+/// Every checkpoint that train() has left is complete.
 inline int check_trained() {
   const auto steps = sa::checkpoints::steps(test_folder());
   bool good = steps.size() <= 4;  // one more where it ended before older ones went
