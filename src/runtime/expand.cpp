@@ -235,8 +235,8 @@ V erf_inv32(V x) {
 
 }  // namespace
 
-int exp(KernelBuilder& b, int x) { return expand_unary(b, Function::exp, exp32, x); }
-int expm1(KernelBuilder& b, int x) { return expand_unary(b, Function::expm1, expm1_32, x); }
+int exp(KernelBuilder& b, int x) { return by_width(b, "exp", exp32, exp64, x); }
+int expm1(KernelBuilder& b, int x) { return by_width(b, "expm1", expm1_32, expm1_64, x); }
 int log(KernelBuilder& b, int x) { return expand_unary(b, Function::log, log32, x); }
 int log1p(KernelBuilder& b, int x) { return expand_unary(b, Function::log1p, log1p32, x); }
 int sin(KernelBuilder& b, int x) { return expand_unary(b, Function::sin, sin32, x); }
@@ -246,9 +246,9 @@ int asin(KernelBuilder& b, int x) { return expand_unary(b, Function::asin, asin3
 int acos(KernelBuilder& b, int x) { return expand_unary(b, Function::acos, acos32, x); }
 int atan(KernelBuilder& b, int x) { return expand_unary(b, Function::atan, atan32, x); }
 int atan2(KernelBuilder& b, int y, int x) { return expand_binary(b, Function::atan2, atan2_32, y, x); }
-int sinh(KernelBuilder& b, int x) { return expand_unary(b, Function::sinh, sinh32, x); }
-int cosh(KernelBuilder& b, int x) { return expand_unary(b, Function::cosh, cosh32, x); }
-int tanh(KernelBuilder& b, int x) { return expand_unary(b, Function::tanh, tanh32, x); }
+int sinh(KernelBuilder& b, int x) { return by_width(b, "sinh", sinh32, sinh64, x); }
+int cosh(KernelBuilder& b, int x) { return by_width(b, "cosh", cosh32, cosh64, x); }
+int tanh(KernelBuilder& b, int x) { return by_width(b, "tanh", tanh32, tanh64, x); }
 int erf(KernelBuilder& b, int x) { return expand_unary(b, Function::erf, erf32, x); }
 int erfc(KernelBuilder& b, int x) { return expand_unary(b, Function::erfc, erfc32, x); }
 int erf_inv(KernelBuilder& b, int x) { return expand_unary(b, Function::erf_inv, erf_inv32, x); }

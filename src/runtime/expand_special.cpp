@@ -89,9 +89,9 @@ V bessel64(V x, int n, bool scaled) {
   }
   V size;
   if (scaled) {
-    size = select(a > 30, q / (sqrt(far) * std::sqrt(2 * pi)), p * call(Function::exp, -near));
+    size = select(a > 30, q / (sqrt(far) * std::sqrt(2 * pi)), p * exp64(-near));
   } else {
-    const V root = call(Function::exp, far * 0.5);
+    const V root = exp64(far * 0.5);
     const V large = (root * (q / sqrt(far * (2 * pi)))) * root;
     size = select(a < infinity, select(a > 30, large, p), a);
   }
@@ -116,8 +116,7 @@ V gamma64(V x) {
   V series = x.of(0);
   for (int k = 8; k >= 1; k--) series = series * square + bernoulli[k - 1] / (2 * k * (2 * k - 1));
   const V power{x.b, x.b->call(Function::pow, y.id, (y * 0.5 - 0.25).id)};
-  const V rest = call(Function::exp, -y) * call(Function::exp, series * inverse) * fma(lost, 2.3, x.of(1)) *
-                 std::sqrt(2 * pi);
+  const V rest = exp64(-y) * exp64(series * inverse) * fma(lost, 2.3, x.of(1)) * std::sqrt(2 * pi);
   const V first = (power * rest) / product, whole = unary(Code::round, x), angle = (x - whole) * pi;
   const V half = whole * 0.5, sine = call(Function::sin, angle),
           turned = select(unary(Code::floor, half) == half, sine, -sine);
@@ -136,7 +135,7 @@ V exp1_64(V x) {
   V series = x.of(0);
   for (int k = 18; k >= 1; k--) series = fma(series, near, (k % 2 ? 1 : -1) / (k * factorial(k)));
   const V small = (series * near - std::numbers::egamma) - call(Function::log, near);
-  const V far = at_most(at_least(x, 1), 2000), root = call(Function::exp, far * -0.5);
+  const V far = at_most(at_least(x, 1), 2000), root = exp64(far * -0.5);
   const V p = polynomial(
       (far - 2) / (far + 2),
       {0.0001419265119839803, -0.0011949169644931185, 0.004456809170701935,   -0.009528222319115907,

@@ -78,6 +78,12 @@ inline V log_special(V x, V y) {
 inline V at_most(V x, double bound) { return select(x > bound, x.of(bound), x); }
 inline V at_least(V x, double bound) { return select(x < bound, x.of(bound), x); }
 
+/// Of float64, in expand_double.cpp.
+V exp64(V x);
+V expm1_64(V x);
+V sinh64(V x);
+V cosh64(V x);
+V tanh64(V x);
 /// log2(a) in float64 for a float32 a > 0, and 2^t for t in -1000 .. 1000, both to about 40 bits; in expand_powers.cpp.
 V log2_wide(V a);
 V exp2_wide(V t);

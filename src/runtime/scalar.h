@@ -183,14 +183,11 @@ template <class To, class From> SHARDARRAY_SCALAR To cast(From x) {
 }
 
 // float64 functions, named as in `Function`. The C library's are within 1 ulp (tan, erf, lgamma and the hyperbolic ones: 2; erfc: 5).
-SHARDARRAY_SCALAR double exp(double x) { return __builtin_exp(x); }
-SHARDARRAY_SCALAR double expm1(double x) { return __builtin_expm1(x); }
 SHARDARRAY_SCALAR double log(double x) { return __builtin_log(x); }
 SHARDARRAY_SCALAR double log1p(double x) { return __builtin_log1p(x); }
 SHARDARRAY_SCALAR double sin(double x) { return __builtin_sin(x); }
 SHARDARRAY_SCALAR double cos(double x) { return __builtin_cos(x); }
 SHARDARRAY_SCALAR double tan(double x) { return __builtin_tan(x); }
-SHARDARRAY_SCALAR double tanh(double x) { return __builtin_tanh(x); }
 SHARDARRAY_SCALAR double erf(double x) { return __builtin_erf(x); }
 SHARDARRAY_SCALAR double erfc(double x) { return __builtin_erfc(x); }
 SHARDARRAY_SCALAR double pow(double x, double y) { return __builtin_pow(x, y); }
@@ -198,8 +195,6 @@ SHARDARRAY_SCALAR double atan2(double y, double x) { return __builtin_atan2(y, x
 SHARDARRAY_SCALAR double asin(double x) { return __builtin_asin(x); }
 SHARDARRAY_SCALAR double acos(double x) { return __builtin_acos(x); }
 SHARDARRAY_SCALAR double atan(double x) { return __builtin_atan(x); }
-SHARDARRAY_SCALAR double sinh(double x) { return __builtin_sinh(x); }
-SHARDARRAY_SCALAR double cosh(double x) { return __builtin_cosh(x); }
 /// The reentrant form: C's `lgamma` writes a global variable.
 SHARDARRAY_SCALAR double lgamma(double x) {
 #ifdef __CUDACC__
