@@ -1,6 +1,7 @@
 #include "cpu/loops/loop_nest.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "base/ceil_div.h"
 #include "base/nest_axes.h"
@@ -247,9 +248,9 @@ double LoopNest::estimate(const AxisOrder& order, LoopMode mode) const {
       if (!is_access(in)) continue;
       const std::int64_t stride = axes[vector].strides[access++], step = element_step(k, in);
       if (in.code == Code::index || scalar) continue;
-      point += stride == step ? 0.02 * static_cast<double>(step) * std::min(waste, 2.0)
-               : stride == 0  ? 0.01
-                              : 0.8;
+      point += std::abs(stride) == step ? 0.02 * static_cast<double>(step) * std::min(waste, 2.0)
+               : stride == 0            ? 0.01
+                                        : 0.8;
     }
     const double rows_of_stage = outer_points * (s.inner ? inner_points : 1) / (scalar ? 1 : n);
     total += point * outer_points * (s.inner ? inner_points : 1) + (scalar ? 0 : 2 * rows_of_stage);

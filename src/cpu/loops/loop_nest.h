@@ -13,11 +13,14 @@
 
 namespace shardarray {
 
-/// How an access moves along an axis: not at all, to the next element (an index: by one), otherwise.
-enum class Stride : std::uint8_t { none, next, other };
+/// How an access moves along an axis: not at all, to the next element (an index: by one), to the previous one, otherwise.
+enum class Stride : std::uint8_t { none, next, previous, other };
 /// The class of a stride; adjacent elements are `step` apart.
 inline Stride stride_class(std::int64_t stride, std::int64_t step) {
-  return stride == 0 ? Stride::none : stride == step ? Stride::next : Stride::other;
+  return stride == 0       ? Stride::none
+         : stride == step  ? Stride::next
+         : stride == -step ? Stride::previous
+                           : Stride::other;
 }
 
 struct LoopNestSpec {

@@ -127,6 +127,16 @@ llvm::Value* MemoryAccess::mask(const Lanes& lanes) {
   return b_.CreateAnd(below, b_.CreateICmpSGE(lane, splat_32(lanes.lo)));
 }
 
+llvm::Value* MemoryAccess::reversed(llvm::Value* v) {
+  llvm::SmallVector<int, 32> order;
+  for (int l = width_ - 1; l >= 0; l--) order.push_back(l);
+  return b_.CreateShuffleVector(v, order);
+}
+llvm::Value* MemoryAccess::last_lane(const Row& row) {
+  return offset(row.first,
+                b_.CreateMul(row.stride_bytes, b_.getInt64(static_cast<std::uint64_t>(width_ - 1))));
+}
+
 llvm::Value* MemoryAccess::load(const Row& row, const Lanes& lanes) {
   llvm::Type* const type = vector(row.type);
   if (row.stride == Stride::next) {
@@ -135,6 +145,8 @@ llvm::Value* MemoryAccess::load(const Row& row, const Lanes& lanes) {
       return b_.CreateMaskedLoad(type, row.first, align_of(row.type), mask(lanes),
                                  llvm::Constant::getNullValue(type));
     }
+  } else if (row.stride == Stride::previous && lanes.all()) {
+    return reversed(load_vector(row.type, last_lane(row)));
   } else if (lanes.all()) {
     llvm::Value* v = llvm::PoisonValue::get(type);
     for (int l = 0; l < width_; l++) {
@@ -160,6 +172,8 @@ void MemoryAccess::store(const Row& row, llvm::Value* value, const Lanes& lanes)
     return store_one(row.type, row.first, b_.CreateExtractElement(value, std::uint64_t{0}));
   }
   if (row.stride == Stride::next && lanes.all()) return store_vector(row.type, row.first, value);
+  if (row.stride == Stride::previous && lanes.all())
+    return store_vector(row.type, last_lane(row), reversed(value));
   if (row.stride == Stride::next && has_mask(row.type)) {
     b_.CreateMaskedStore(value, row.first, align_of(row.type), mask(lanes));
     return;

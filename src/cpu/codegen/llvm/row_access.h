@@ -69,6 +69,9 @@ class MemoryAccess {
   /// 0, 1, 2, ..
   llvm::Constant* lane_numbers(llvm::IntegerType* t);
   llvm::Value* gather_known(const Row& row, const Indirect& at, llvm::Value* rows);
+  /// Elements from the last lane's to the first's.
+  llvm::Value* reversed(llvm::Value* v);
+  llvm::Value* last_lane(const Row& row);
   llvm::Type* vector(DType t) { return vector_of(memory_type(b_.getContext(), t), width_); }
   llvm::Value* offset(llvm::Value* p, llvm::Value* bytes) { return b_.CreateGEP(b_.getInt8Ty(), p, bytes); }
   llvm::Value* from_memory(DType t, llvm::Value* v);
