@@ -182,6 +182,10 @@ void GemmPlan::choose_panels() {
   const auto most =
       static_cast<std::uint64_t>(std::min(static_cast<double>(by_length), std::min(by_cost, 1024.0)));
   panels_ = static_cast<std::int64_t>(std::bit_floor(std::max<std::uint64_t>(most, 1)));
+  // A long sum over few rows: an idle worker costs more than packing the other operand twice.
+  constexpr std::int64_t few_rows = 48;
+  constexpr double long_panels = 10;
+  if (panels_ == 1 && by_cost >= long_panels && length >= 2 * few_rows) panels_ = 2;
 }
 
 std::optional<GemmSpec> GemmPlan::spec() const {
