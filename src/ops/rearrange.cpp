@@ -115,7 +115,8 @@ Array repeat_fn::operator()(const Array& x, const Array& counts, const RepeatOpt
   times = primitive::binary(op_max, times, primitive::like_whole(times, 0));
   times = primitive::cast(primitive::binary(op_min, times, primitive::like_whole(times, total)), t);
   const Array last = cumsum(times, 0);
-  const Array at = searchsorted(last, primitive::iota({total}, 0, t), Side::right);
+  // How many elements end at or before each position.
+  const Array at = cumsum(primitive::scatter(last, primitive::like_whole(last, 1), 0, 1, total), 0);
   return take(
       y, primitive::binary(op_min, at, primitive::like_whole(at, std::max<std::int64_t>(each[0] - 1, 0))),
       static_cast<std::int64_t>(dim), TakeMode::clip);
