@@ -40,7 +40,10 @@ Array extremum(Reducer r, const Complex& z, const Attrs& a) {
   Shape dims;
   for (const std::int64_t d : a.dims) dims.push_back(static_cast<std::int64_t>(from_first(d, shape.size())));
   const Array re = reduced(z.re);
-  const Array hit = primitive::binary(op_eq, z.re, primitive::expand_reduced(re, shape, dims));
+  const Array best = primitive::expand_reduced(re, shape, dims);
+  const auto is_nan = [](const Array& x) { return primitive::binary(op_ne, x, x); };
+  const Array hit = primitive::binary(op_or, primitive::binary(op_eq, z.re, best),
+                                      primitive::binary(op_and, is_nan(z.re), is_nan(best)));
   const double worst = std::numeric_limits<double>::infinity() * (r == Reducer::max ? -1 : 1);
   return primitive::pair(re, reduced(primitive::select(hit, z.im, primitive::like(z.im, worst))));
 }

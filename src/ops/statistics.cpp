@@ -121,10 +121,11 @@ static Array quantile_of_some(const Array& sorted, const Array& count, double q,
   const Array most =
       primitive::cast(primitive::binary(op_max, primitive::sub(count, primitive::like_whole(count, 1)),
                                         primitive::like_whole(count, 0)),
-                      sorted.dtype());
+                      DType::float64);  // float32 would not hold every position
   const Array position = primitive::mul(most, primitive::like(most, q)),
               below = primitive::unary(op_floor, position);
-  const Array between = primitive::sub(position, below), zero = primitive::like(between, 0);
+  const Array between = primitive::cast(primitive::sub(position, below), sorted.dtype()),
+              zero = primitive::like(between, 0);
   const auto if_above = [&](double limit, double part) {
     return primitive::select(primitive::binary(op_gt, between, primitive::like(between, limit)),
                              primitive::like(between, part), zero);
