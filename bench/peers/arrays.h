@@ -108,6 +108,36 @@ inline Works rows_in_loop(std::int64_t n) {
   });
   return result_of(f, normal(1, {n, 32}), normal(2, {n, 32}));
 }
+/// n random numbers of n.
+inline Works numbers_taken(std::int64_t n) {
+  return result_of(sa::jit([](const sa::Array& x, const sa::Array& at) { return x[at]; }), normal(1, {n}),
+                   places(n));
+}
+/// n numbers into 1,000 sums.
+inline Works numbers_added(std::int64_t n) {
+  const auto f = sa::jit([](const sa::Array& x, const sa::Array& at) {
+    return sa::zeros(1000).at(at % 1000).add(x);
+  });
+  return result_of(f, normal(1, {n}), places(n));
+}
+/// n vectors of 3, relative to their mean.
+inline Works vectors_of_3(std::int64_t n) {
+  return result_of(sa::jit([](const sa::Array& x, const sa::Array& c) { return x - c; }), normal(1, {n, 3}),
+                   normal(2, {3}));
+}
+/// 100 updates of one row of n in a loop.
+inline Works row_updates(std::int64_t n) {
+  const auto f = sa::jit([](const sa::Array& x) {
+    return sa::fori_loop(0, 100, [](const sa::Array&, const sa::Array& t) { return t.at(5).add(1); }, x);
+  });
+  return result_of(f, normal(1, {n, 1000}));
+}
+/// int32 [n, n] times [n, n].
+inline Works integer_product(std::int64_t n) {
+  const auto f = sa::jit([](const sa::Array& a, const sa::Array& b) { return sa::matmul(a, b); });
+  const auto numbers = [&](int seed) { return (normal(seed, {n, n}) * 100).astype(sa::int32); };
+  return result_of(f, numbers(1), numbers(2));
+}
 inline Works solve(std::int64_t n) {
   const auto f = sa::jit([n](const sa::Array& a, const sa::Array& b) {
     return sa::linalg::solve(a + 2 * std::sqrt(static_cast<double>(n)) * sa::eye(n), b);

@@ -108,6 +108,29 @@ def rows_in_loop(n):
     return result_of(f, normal(1, (n, 32)), normal(2, (n, 32)))
 
 
+def numbers_taken(n):
+    return result_of(jax.jit(lambda x, at: x[at]), normal(1, (n,)), places(n))
+
+
+def numbers_added(n):
+    f = jax.jit(lambda x, at: jnp.zeros(1000).at[at % 1000].add(x))
+    return result_of(f, normal(1, (n,)), places(n))
+
+
+def vectors_of_3(n):
+    return result_of(jax.jit(lambda x, c: x - c), normal(1, (n, 3)), normal(2, (3,)))
+
+
+def row_updates(n):
+    f = jax.jit(lambda x: jax.lax.fori_loop(0, 100, lambda _, t: t.at[5].add(1), x))
+    return result_of(f, normal(1, (n, 1000)))
+
+
+def integer_product(n):
+    numbers = [(normal(seed, (n, n)) * 100).astype(jnp.int32) for seed in (1, 2)]
+    return result_of(jax.jit(jnp.matmul), *numbers)
+
+
 def solve(n):
     f = jax.jit(lambda a, b: jnp.linalg.solve(a + 2 * n**0.5 * jnp.eye(n), b))
     return result_of(f, normal(1, (n, n)), normal(2, (n, 64)))
@@ -219,6 +242,11 @@ ROWS = {
     "gather": gather,
     "scatter": scatter,
     "rows_in_loop": rows_in_loop,
+    "numbers_taken": numbers_taken,
+    "numbers_added": numbers_added,
+    "vectors_of_3": vectors_of_3,
+    "row_updates": row_updates,
+    "integer_product": integer_product,
     "solve": solve,
     "cholesky": cholesky,
     "fft": fft,
