@@ -10,7 +10,7 @@
 
 namespace shardarray {
 
-// Whether every device does what the first one does, or less where they share memory.
+// Whether no device does more than the first one (less where they share memory).
 static bool do_alike(const Partition& p, const FlatGraph& g, const CompileInput& in) {
   const auto is_alike = [&](const LocalValue& v) {
     return !v.windows && v.layout->order() == in.order && lack_alike(*v.layout, *v.layout, v.type.shape);
@@ -22,7 +22,7 @@ static bool do_alike(const Partition& p, const FlatGraph& g, const CompileInput&
          std::ranges::all_of(p.steps, is_plain);
 }
 
-// Loops that are gathered are so by the number of their items, which need all of them.
+// Whether loops are gathered depends on their number of items, so that needs all of them.
 Addresses::Addresses(const Partition& p, const Fusion& f, const FlatGraph& g, const CompileInput& in)
     : p_(p),
       f_(f),

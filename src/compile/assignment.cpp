@@ -39,7 +39,7 @@ bool place(const Assignment& a, const std::vector<DimFactors>& factors, const Ru
     }
     dims.push_back({});
     SubAxisList& dim = dims.back();
-    bool open = false;  // a factor before was not fully cut
+    bool open = false;  // a major factor is not fully sharded
     for (int f : factors[d]) {
       std::int64_t rest = rule.factors[static_cast<std::size_t>(f)].size;
       for (int sub_axis : a[static_cast<std::size_t>(f)]) {

@@ -11,8 +11,8 @@ namespace shardarray {
 namespace {
 
 constexpr std::size_t several = 2;
-constexpr std::size_t some = 8;                // of many
-constexpr std::int64_t much_memory = 1 << 20;  // bytes on a device: no cache has several of them
+constexpr std::size_t some = 8;                // kept per step
+constexpr std::int64_t much_memory = 1 << 20;  // bytes per device: no cache holds several of them
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// What a loop waits for: results of products and transfers, all of which are there before it begins.
+// What a fused loop waits for: results of products and transfers, which must all exist before it starts.
 #pragma once
 #include <set>
 #include <vector>
@@ -7,15 +7,15 @@
 
 namespace shardarray {
 
-/// Of steps: the large values that only they read, made by steps which run by themselves. Sums of many products are added up as they
-/// come: a loop that waits for several does not compute what is made of several others.
+/// Per step: the large values that only it reads, made by steps that run alone. Sums of many products are accumulated as these arrive: a
+/// loop that waits for several of them absorbs no step that depends on several others, which would keep all of them alive.
 class Awaited {
  public:
-  /// `kinds`: of all steps; `users`: of all local values.
+  /// `kinds`: per step; `users`: per local value.
   Awaited(const Partition& p, const std::vector<StepKind>& kinds, const std::vector<std::vector<int>>& users);
   /// Those that the step reads itself.
   const std::vector<int>& by(int step) const { return own_[static_cast<std::size_t>(step)]; }
-  /// Whether the step is computed in a loop that waits for `all` by now; else it is stored.
+  /// Whether the step may be computed in a loop that already waits for `all`; otherwise its result is stored.
   bool may_join(int step, const std::set<int>& all) const;
 
  private:

@@ -42,7 +42,7 @@ const Partition& BodyRun::partitioned(const RunLayouts& layouts, bool closed, bo
   return partitions_.try_emplace(key, partition(one.graph, one)).first->second;
 }
 
-// One run then, which may leave them elsewhere.
+// For one iteration, which may leave the carries in other layouts.
 const Partition& BodyRun::cut_carries(RunLayouts& layouts, bool is_draft) {
   for (;;) {
     const Partition& open = partitioned(layouts, false, is_draft);

@@ -1,4 +1,4 @@
-// One run of an iteration, placed for operands in one way after another.
+// The body of a loop, partitioned for various layouts of its operands.
 #pragma once
 #include <map>
 #include <tuple>
@@ -9,25 +9,25 @@
 
 namespace shardarray {
 
-/// Of the operands of a run: constants, carries, elements of sequences.
+/// Layouts of the body's operands: constants, carries, elements of sequences.
 using RunLayouts = std::vector<const Layout*>;
 
 class BodyRun {
  public:
-  /// Both have to stay.
+  /// Both must outlive it.
   BodyRun(const Iteration& it, const CompileInput& in);
-  /// `closed`: carries shall be where they were; those that are written over may lie on what they were.
+  /// `closed`: carries must leave in the layouts in which they came; those that are overwritten may reuse their buffers.
   CompileInput input(const RunLayouts& layouts, bool closed) const;
-  /// Made once.
+  /// Cached.
   const Partition& partitioned(const RunLayouts& layouts, bool closed, bool is_draft = false);
-  /// Carries get places: cut as finely as runs leave them. Where runs leave them otherwise than they find them, they are found so, if that
-  /// moves less.
+  /// Chooses layouts of the carries: as finely sharded as an iteration leaves them. If it leaves them in other layouts with as many tiles,
+  /// it takes those where that moves less.
   void settle_carries(RunLayouts& layouts, bool is_draft = false);
-  /// Does this run leave the carries as it finds them?
+  /// Whether an iteration leaves the carries in the layouts in which it gets them.
   bool keeps_carries(const Partition& p, const RunLayouts& layouts) const;
-  /// Whether a run adds to carry k, or to a multiple of it.
+  /// Whether an iteration adds to carry k, or to a multiple of it.
   bool adds_to(std::size_t k) const;
-  /// Else it runs as the program says.
+  /// False if policies or collectives of the body fix what moves.
   bool may_choose() const;
   const Iteration& iteration() const { return it_; }
 

@@ -31,15 +31,15 @@ std::shared_ptr<const Compiled> compiled(const FlatGraph& g, const Layouts& layo
   return std::make_shared<const Compiled>(compile(input_of_called(g, layouts, outputs, in)));
 }
 
-// Its result is its operand under another name.
+// Whether the result is the operand under another name.
 bool renames(const FlatNode& n) {
   return n.op->form == Form::view || n.op->form == Form::constraint || n.op->trait == Trait::asked;
 }
 
-// Whose memory a result of a choice may take.
+// Who needs the memory that a result of a choice may take.
 enum class Owner : std::uint8_t { others, program, donor };
 
-// Of a value that is read once: others read it, or what it is a view of; nobody else; nobody else, and it is donated.
+// Of a value, or what it is a view of: others read it; nobody else does; nobody else does, and it is donated.
 Owner owner_of(int v, const FlatGraph& g, const Uses& uses, const CompileInput& in) {
   for (;;) {
     if (!uses.has_one(v)) return Owner::others;
@@ -53,7 +53,7 @@ Owner owner_of(int v, const FlatGraph& g, const Uses& uses, const CompileInput& 
   }
 }
 
-// Is v, or a view of it, a result of the program, which may take donated memory?
+// Whether v, or a view of it, is a result of the program: such results may take donated memory.
 bool leaves(int v, const FlatGraph& g, const Uses& uses) {
   return at(uses.is_output, v) || std::ranges::any_of(at(uses.nodes, v), [&](int reader) {
            const FlatNode& n = at(g.nodes, reader);
@@ -61,7 +61,7 @@ bool leaves(int v, const FlatGraph& g, const Uses& uses) {
          });
 }
 
-// By result and operand (behind the number of the branch) of a choice: may the one take the memory of the other?
+// By result and operand (after the branch number) of a choice: whether the result may take the operand's memory.
 std::vector<bool> may_take(const FlatNode& n, const FlatGraph& g, std::span<const Layout* const> given,
                            const Uses& uses, const CompileInput& in) {
   std::vector<Owner> owners;
@@ -78,7 +78,7 @@ std::vector<bool> may_take(const FlatNode& n, const FlatGraph& g, std::span<cons
   return r;
 }
 
-// By result: the operand that it is in some branch, else the next one that none is. -1: none that it may take.
+// By result: the operand that it equals in some branch, else the next one that no result takes; -1: none that it may take.
 std::vector<int> operands_to_take(const std::vector<FlatGraph>& branches, const Layouts& results,
                                   const Layouts& operands, const std::vector<bool>& may) {
   std::vector<int> r(results.size(), -1);
@@ -99,8 +99,8 @@ std::vector<int> operands_to_take(const std::vector<FlatGraph>& branches, const 
   return r;
 }
 
-// All branches write over the same operands: those that each of them can. A branch that writes over one where another cannot is
-// compiled again; those that do not come to agree soon write over none.
+// All branches must overwrite the same operands. If a branch cannot overwrite one, the others are compiled again without it; if they do not
+// agree soon, none is overwritten.
 void compile_branches(const std::vector<FlatGraph>& branches, std::vector<int> over, PlacedBranches& placed,
                       const CompileInput& in) {
   constexpr int tries = 2;
@@ -156,10 +156,10 @@ PlacedBranches placed_choice(const FlatNode& n, std::span<const Layout* const> g
   return r;
 }
 
-// How often the body runs is only known afterwards; placement assumes this many.
+// The number of iterations is known only afterwards; placement assumes this many.
 constexpr std::int64_t kRuns = 8;
 
-// Carries lie as those of an iteration over the body.
+// Carries get the layouts of a scan over the body.
 PlacedBranches placed_repetition(const FlatNode& n, const FlatGraph& g, std::span<const Layout* const> given,
                                  const CompileInput& in) {
   const Repetition repetition = Repetition::of(*n.attrs);
@@ -171,7 +171,7 @@ PlacedBranches placed_repetition(const FlatNode& n, const FlatGraph& g, std::spa
   body.in_types.erase(body.in_types.begin(), body.in_types.begin() + asked);
   PlacedBranches r;
   r.in = given_layouts(n, given, in);
-  for (const Layout*& l : r.in) l = whole_sums(l);  // once, not in every run
+  for (const Layout*& l : r.in) l = whole_sums(l);  // once, not in every iteration
   Layouts of_body(given.begin() + asked, given.end());
   const std::vector<bool> needed = needed_inputs(*repetition.condition);
   for (std::size_t k = 0; k < it.carries; k++)
@@ -190,7 +190,7 @@ PlacedBranches placed_repetition(const FlatNode& n, const FlatGraph& g, std::spa
   return r;
 }
 
-// The call of a program, whose ports are bound by `input` and `output` (k, device).
+// The call of a program; `input` and `output` (k, device) bind its ports.
 template <class Input, class Output>
 ProgramCall make_call(const Compiled& compiled, std::span<const Ref> scratch, const Input& input,
                       const Output& output) {
@@ -212,7 +212,7 @@ ProgramCall make_call(const Compiled& compiled, std::span<const Ref> scratch, co
 
 Binding fixed(const Ref& r) { return {r, r, r}; }
 
-// Of a value that is everywhere.
+// Of a replicated value.
 std::vector<Ref> on_every_device(int value, const CalledBranches& called, Addresses& at) {
   const int devices = called.programs[0]->program->order->size();
   std::vector<Ref> refs;
@@ -262,13 +262,13 @@ ProgramLoop make_program_loop(const LocalStep& s, const FlatNode& n, const Calle
   const std::size_t carries = r.carries();
   const int answer = s.out.back();
   const std::vector<bool>& in_place = called.carries.in_place;
-  // Carry k behind an even run (the first one is 0), behind an odd one; before all.
+  // Carry k after an even iteration (the first is 0), after an odd one, before the first.
   const auto even = [&](std::size_t k, int device) { return at.ref(s.out[k], device); };
   const auto odd = [&](std::size_t k, int device) {
     return in_place[k] ? even(k, device) : at.ref(s.out[carries + called.carries.doubled(k)], device);
   };
   const auto first = [&](std::size_t k, int device) { return at.ref(s.in[r.first_carry() + k], device); };
-  // Run `run` reads what the one before has written.
+  // An iteration reads what the previous one has written.
   const auto read = [&](std::size_t k, int device) {
     return Binding{first(k, device), odd(k, device), even(k, device)};
   };

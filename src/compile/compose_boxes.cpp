@@ -14,9 +14,9 @@ namespace shardarray {
 
 namespace {
 
-constexpr std::size_t kMostSources = 256;  // of one position
+constexpr std::size_t kMostSources = 256;  // per position
 
-// What `outer` reads of a value of which `inner` is a part: where that part is read. Empty where they do not meet.
+// `outer` reads a value of which `inner` is a part: where it reads that part. Empty if they are disjoint.
 BoxSource composed(const BoxSource& outer, const BoxSource& inner) {
   BoxSource s = inner;
   s.out = outer.out;
@@ -58,7 +58,7 @@ class Composer {
     const FlatNode* n = node(s);
     return n && n->op->form == Form::map && n->op->boxes;
   }
-  // Whether boxes are put together in memory of the result's own.
+  // Whether the result is assembled from boxes into memory of its own.
   bool is_assembled(const LocalStep& s) const {
     const FlatNode* n = node(s);
     if (s.copy || s.assembly) return !s.copy;
@@ -86,10 +86,9 @@ class Composer {
            std::all_of(users.begin(), users.end(), [&](int u) { return is_assembled(at(p_.steps, u)); });
   }
 
-  // ---- one window for slices that overlap
+  // ---- one window for overlapping slices
   bool share_windows() {
-    std::vector<std::vector<int>>
-        found;  // in the order of the program, whatever the addresses of layouts are
+    std::vector<std::vector<int>> found;  // in program order, whatever the addresses of layouts are
     std::map<std::pair<int, const Layout*>, std::size_t> number;
     for (int s = 0; s < static_cast<int>(p_.steps.size()); s++) {
       const LocalStep& step = at(p_.steps, s);
@@ -100,7 +99,7 @@ class Composer {
       if (fresh) found.emplace_back();
       found[it->second].push_back(s);
     }
-    std::map<int, LocalStep> before;  // step -> what is put in front of it
+    std::map<int, LocalStep> before;  // step -> the step inserted before it
     for (const std::vector<int>& slices : found)
       if (std::optional<LocalStep> w = shared(slices)) {
         for (int s : slices) {
@@ -121,7 +120,7 @@ class Composer {
     return true;
   }
 
-  // Is it written by somebody who cannot read it in a loop?
+  // Whether it has to be stored: it is an output, or a reader cannot compute it in its loop.
   bool is_stored(const LocalStep& slice) const {
     const auto& users = at(users_, slice.out[0]);
     return at(is_output_, slice.out[0]) || std::any_of(users.begin(), users.end(), [&](int u) {
@@ -130,7 +129,7 @@ class Composer {
            });
   }
 
-  // The step that makes the window of these slices, where that moves less, or as much and stores less.
+  // The step that makes the window of these slices, if that moves less, or as much and stores less.
   std::optional<LocalStep> shared(const std::vector<int>& slices) {
     const LocalStep& first = at(p_.steps, slices[0]);
     const int v = first.in[0];
@@ -201,7 +200,7 @@ class Composer {
     return all;
   }
 
-  // -1 where nothing moves.
+  // -1 if nothing moves.
   int transfer_like(const LocalStep& s, const Type& moved, const Lacked& lacked) {
     if (lacked.most_bytes() == 0) return -1;
     Transfer t = at(p_.transfers, s.transfer);
@@ -211,9 +210,9 @@ class Composer {
     return static_cast<int>(p_.transfers.size()) - 1;
   }
 
-  // ---- what is assembled is read where it is assembled from
-  // Those who assemble what s makes read what s reads: of a view each one, of what is stored all or nobody. Then views of that are
-  // assembled, too, where less moves so.
+  // ---- what is assembled is read from its sources
+  // Steps that assemble what s makes read what s reads instead: of a view each one, of a stored result all or none. Its views are then
+  // assembled too, if that moves less.
   void pass(int s) {
     const LocalStep& step = at(p_.steps, s);
     if (!reads_boxes(step) || result(step).windows || !node(step)) return;
@@ -239,7 +238,7 @@ class Composer {
     }
     if (stored && (stores_more ? after >= before : after > before)) return;
     for (auto& [u, plan] : plans) read_instead(u, step, std::move(plan));
-    for (const auto& [u, plan] : plans) pass(u);  // what they lack now may be more than their readers do
+    for (const auto& [u, plan] : plans) pass(u);  // now they may lack more than their readers would
   }
 
   void read_instead(int u, const LocalStep& step, Plan plan) {
@@ -258,7 +257,7 @@ class Composer {
       if (std::find(user.in.begin(), user.in.end(), v) == user.in.end()) forget(u, v);
   }
 
-  // Step u does not read v any more. Who made it for nobody else is no reader either.
+  // Step u no longer reads v. If v has no readers left, its step reads nothing either.
   void forget(int u, int v) {
     std::erase(at(users_, v), u);
     const int s = at(p_.values, v).step;
@@ -286,7 +285,7 @@ class Composer {
     return a;
   }
 
-  // How `user` is assembled of what `made` reads instead of what it makes.
+  // How `user` is assembled from the operands of `made` instead of its result.
   std::optional<Plan> through(const LocalStep& user, const LocalStep& made) const {
     const int v = made.out[0];
     const DeviceOrder* const order = result(user).layout->order();
@@ -296,7 +295,7 @@ class Composer {
     if (std::any_of(user.in.begin(), user.in.end(), elsewhere) ||
         std::any_of(made.in.begin(), made.in.end(), elsewhere))
       return std::nullopt;
-    if (made.assembly && user.transfer >= 0) return std::nullopt;  // that is known of each device's own tile
+    if (made.assembly && user.transfer >= 0) return std::nullopt;  // known only for each device's own tile
     const FlatNode& n = *node(made);
     const Call call = n.call();
     const std::uint64_t bits = made.assembly ? made.assembly->bits : n.attrs ? n.attrs->bits : 0;

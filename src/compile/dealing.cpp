@@ -23,7 +23,7 @@ template <class Units> double ways_of(const Units& units) {
 
 using Ways = std::vector<std::vector<std::size_t>>;
 
-// All sub-axes to one factor, or to `none`.
+// All sub-axes go to one factor, or to `none`.
 Ways in_one_piece(std::size_t sub_axes, const std::vector<std::size_t>& factors, std::size_t none) {
   Ways ways;
   for (const std::size_t f : factors) ways.emplace_back(sub_axes, f);
@@ -31,9 +31,9 @@ Ways in_one_piece(std::size_t sub_axes, const std::vector<std::size_t>& factors,
   return ways;
 }
 
-// How many ways in_pieces() gives.
+// The number of ways that in_pieces() returns.
 double ways_in_pieces(std::size_t sub_axes, std::size_t factors) {
-  double all = 0, ways = static_cast<double>(factors + 1);  // of so many pieces
+  double all = 0, ways = static_cast<double>(factors + 1);  // with so many pieces
   for (std::size_t pieces = 1; pieces <= std::min(sub_axes, factors + 1); pieces++) {
     all += ways;
     ways *= static_cast<double>((sub_axes - pieces) * (factors + 1 - pieces)) / static_cast<double>(pieces);
@@ -41,8 +41,8 @@ double ways_in_pieces(std::size_t sub_axes, std::size_t factors) {
   return all;
 }
 
-// What goes to a factor, or to none, is side by side: pieces in any order. Dealt otherwise, as many sub-axes of one size move no less,
-// since of what a tensor has only the first ones can stay.
+// Sub-axes that go to one factor, or to none, are adjacent; pieces come in any order. For sub-axes of one size other ways move no less: of
+// those that a tensor has, only a prefix can stay.
 Ways in_pieces(std::size_t sub_axes, const std::vector<std::size_t>& factors, std::size_t none) {
   std::vector<std::size_t> targets = factors;
   targets.push_back(none);
@@ -106,7 +106,7 @@ SubAxisList Dealing::present_and_idle(Freedom freedom) const {
   const Form form = s_.node->op->form;
   const bool is_placed =
       std::all_of(s_.results.begin(), s_.results.end(), [](const TermState& t) { return t.weight == 1.0; });
-  // else a result would be cut finer for nothing
+  // otherwise a result would be sharded finer for nothing
   const bool may_share =
       form == Form::gemm || (freedom == Freedom::sharing && is_placed && !s_.is_asked &&
                              !is_elementwise(form) && form != Form::map && form != Form::view);
@@ -124,7 +124,7 @@ bool Dealing::is_freer() const {
 }
 
 std::optional<std::size_t> Dealing::agreed_factor(int sub_axis, Freedom freedom) const {
-  if (summed_.contains(sub_axis)) return std::nullopt;  // the sum may come cut in any way
+  if (summed_.contains(sub_axis)) return std::nullopt;  // the sum can be scattered along any dimension
   std::optional<std::size_t> agreed;
   int holders = 0;
   bool clash = false;
@@ -139,7 +139,7 @@ std::optional<std::size_t> Dealing::agreed_factor(int sub_axis, Freedom freedom)
           found = true;
         }
       for (const auto& dim : t.dims)
-        clash |= !found && dim.contains(sub_axis);  // where no factor can hold it
+        clash |= !found && dim.contains(sub_axis);  // on a dimension where no factor can hold it
     }
   if (agreed && freedom == Freedom::roaming && !s_.is_asked &&
       (holders < 2 || s_.rule->factors[*agreed].role == Role::reduce))
@@ -148,7 +148,7 @@ std::optional<std::size_t> Dealing::agreed_factor(int sub_axis, Freedom freedom)
 }
 
 std::vector<Dealing::Unit> Dealing::single_units(const SubAxisList& sub_axes, const Strategy& best) const {
-  // One on which all tensors agree stays at its factor or leaves; it does not wander where devices have the memory.
+  // A sub-axis on which all tensors agree stays at its factor or is dropped, unless memory is short.
   const bool may_stay = best.cost < std::numeric_limits<double>::infinity() && best.peak == 0;
   std::vector<Unit> units;
   for (const int a : sub_axes) {
@@ -185,7 +185,7 @@ std::vector<Dealing::Unit> Dealing::runs_of(const std::vector<Unit>& single, boo
   return units;
 }
 
-// What a tensor already has on the factor comes first, in its order; what moved there after it.
+// Sub-axes that a tensor already has on the factor come first, in its order; those that moved there follow.
 void Dealing::order(Assignment& a, bool results_first) const {
   for (std::size_t f = 0; f < a.size(); f++) {
     if (a[f].size() < 2) continue;
@@ -281,7 +281,7 @@ void Dealing::deal(const SubAxisList& sub_axes, double most, Strategy& best) {
   for (Unit& u : runs) u.ways = in_one_piece(u.sub_axes.size(), u.factors, not_there);
   if (ways_of(runs) <= kMostAtOnce) deal_units(all(runs), nothing, most, best);
   else deal_pairs(runs, most, best);
-  // What is best by now passes over most of the others.
+  // The best so far rules out most of the others.
   std::vector<Unit> pieces = runs_of(single, true);
   double ways = 1;
   for (const Unit& u : pieces) ways *= ways_in_pieces(u.sub_axes.size(), u.factors.size());

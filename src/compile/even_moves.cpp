@@ -21,7 +21,7 @@ std::optional<std::int64_t> even_move(const SubAxisDims& from, const SubAxisDims
     const std::int64_t n = shape[d], tiles = parts_of(to[d], sub_axes), held = parts_of(from[d], sub_axes);
     if (n % tiles != 0 || n % held != 0) return std::nullopt;
     wanted *= n / tiles;
-    // Where neither begins with the other, the first sub-axes that differ are independent: some device holds nothing of its tile.
+    // If neither list is a prefix of the other, the first sub-axes that differ are independent: some device holds nothing of its tile.
     const auto [a, b] = std::ranges::mismatch(from[d], to[d]);
     if (a != from[d].end() && b != to[d].end()) none_there = true;
     else there *= n / std::max(tiles, held);

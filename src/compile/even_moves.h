@@ -1,5 +1,5 @@
-// Bytes of movements between placements that cut evenly, by sub-axes alone: of a thousand ways to place a node most are passed over
-// by these, and no layout is made for them.
+// Bytes of moves between even shardings, from sub-axes alone: of a thousand ways to place a node these rule out most, without making their
+// layouts.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -8,12 +8,12 @@
 
 namespace shardarray {
 
-/// What the busiest device receives where a value of `shape` moves from one placement to another, in elements: most_missing()
-/// (layout/tiles.h) of their layouts. None where tiles differ in size.
+/// What the busiest device receives if a value of `shape` is resharded, in elements: most_missing() (layout/tiles.h) of the two layouts.
+/// None if tiles differ in size.
 std::optional<std::int64_t> even_move(const SubAxisDims& from, const SubAxisDims& to, const Shape& shape,
                                       const SubAxes& sub_axes);
 
-/// Into how many parts sub-axes cut what they cut.
+/// The number of parts into which sub-axes shard a dimension.
 std::int64_t parts_of(const SubAxisList& list, const SubAxes& sub_axes);
 
 /// Elements of the largest tile.

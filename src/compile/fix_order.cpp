@@ -1,6 +1,6 @@
-// Float sums and products in an order that no sharding changes. What is summed over is cut into blocks by global index.
-// Nobody cuts a block, so each is summed where it lies, always in the kernels' order; then neighbouring blocks are
-// added in pairs. Between devices only such pairs are added, and a + b = b + a.
+// Float sums and products in an order independent of sharding. Summed dimensions are split into blocks by global index. Blocks are never
+// sharded: each is summed locally, always in the kernels' order; then neighbouring blocks are added in pairs. Devices only combine such
+// pairs, and a + b = b + a.
 #include <algorithm>
 #include <bit>
 
@@ -50,7 +50,7 @@ class FixedOrder {
     return std::make_shared<const Attrs>(std::move(a));
   }
   const Type& type(int v) const { return out_.types[static_cast<std::size_t>(v)]; }
-  // A node of one operand whose result has this shape.
+  // A node with one operand and a result of this shape.
   int add_shaped(const Op& op, Attrs attrs, int v, const Shape& shape) {
     Type t = type(v);
     t.shape = shape;
@@ -58,7 +58,7 @@ class FixedOrder {
                     modes_);
   }
 
-  // Halvings of a dimension, and the size of what is left.
+  // How often a dimension is halved; the block size that is left.
   static int levels_of(std::int64_t size) {
     const auto n = std::bit_ceil(static_cast<std::uint64_t>(std::clamp<std::int64_t>(size, 1, blocks)));
     return std::countr_zero(n);
@@ -68,7 +68,7 @@ class FixedOrder {
     return (size + (1 << levels) - 1) >> levels;
   }
 
-  // Dimension d, filled up with the identity, becomes [2, ..., 2, block].
+  // Dimension d, padded with the identity, becomes [2, ..., 2, block].
   int split(int v, std::size_t d, Reducer r) {
     Shape shape = type(v).shape;
     const int levels = levels_of(shape[d]);
@@ -105,19 +105,19 @@ class FixedOrder {
     }
     return add_shaped(op_reduce, std::move(attrs), v, to);
   }
-  // The dimensions [first, first + levels) of size 2, the last first.
+  // Reduces the dimensions [first, first + levels) of size 2, the last first.
   int add_pairs(int v, Reducer r, std::size_t first, int levels) {
     for (int l = levels; l-- > 0;) v = reduce_over(v, r, {static_cast<std::int64_t>(first) + l}, false);
     return v;
   }
 
   int reduce(const FlatNode& n, int v) {
-    constexpr std::size_t most_rank = 32, most_levels = 3;  // of a kernel; of one dimension
+    constexpr std::size_t most_rank = 32, most_levels = 3;  // of a kernel; per dimension
     Shape dims;
     for (const std::int64_t d : n.attrs->dims)
       dims.push_back(d + static_cast<std::int64_t>(n.in_types[0].shape.size()));
     std::sort(dims.begin(), dims.end());
-    while (!dims.empty()) {  // the last ones first, as many as a kernel has dimensions for
+    while (!dims.empty()) {  // the last ones first, as many as fit into a kernel's rank
       const std::size_t rank = type(v).shape.size(),
                         room = rank < most_rank ? (most_rank - rank) / most_levels : 0,
                         first = dims.size() - std::min(dims.size(), std::max<std::size_t>(room, 1));
@@ -128,9 +128,9 @@ class FixedOrder {
   }
 
   int reduce_dims(int v, Reducer r, const Shape& dims) {
-    Shape blocks_of;  // where the blocks are after the splits
+    Shape blocks_of;  // positions of the blocks after the splits
     std::vector<std::pair<std::size_t, int>>
-        pairs;  // first dimension and number of the halvings once blocks are gone
+        pairs;  // first dimension and number of halvings, once the blocks are reduced
     std::int64_t shift = 0;
     for (std::size_t k = 0; k < dims.size(); k++) {
       const auto d = static_cast<std::size_t>(dims[k] + shift);
@@ -145,7 +145,7 @@ class FixedOrder {
     return v;
   }
 
-  // The first letter that is summed over is split; its halvings become dimensions of the batch.
+  // Splits the first summed letter; its halves become batch dimensions.
   int product(const FlatNode& n, std::vector<int> in) {
     const Letters l = split_letters(n.attrs->letters);
     const auto summed = [&](char c) { return l.out.find(c) == std::string::npos; };

@@ -10,7 +10,7 @@ namespace shardarray {
 namespace {
 
 double elements(const Shape& shape) { return static_cast<double>(num_elements(shape)); }
-/// Of all dimensions but the last `rank`.
+/// The product of all dimensions but the last `rank`.
 double how_many(const Shape& shape, std::size_t rank) {
   return elements(Shape(std::span<const std::int64_t>(shape).first(shape.size() - rank)));
 }
@@ -26,7 +26,7 @@ double factorization(std::string_view name, const Shape& shape) {
   return one * how_many(shape, 2);
 }
 
-/// Of real numbers.
+/// On real numbers.
 double operations(const LibraryCall& call, const LibraryCall::Item& x) {
   const std::string_view name = call.name;
   const Shape &in = x.in_shapes[0], &out = x.out_shapes[0];
@@ -64,7 +64,7 @@ void add_flops(const Step& step, const GroupKernel& kernel, std::vector<double>&
       of(of_device, x.device) += 2.0 * static_cast<double>(x.m) * static_cast<double>(x.n) *
                                  static_cast<double>(x.k) * static_cast<double>(x.batch);
   if (const auto* const call = std::get_if<LibraryCall>(&step.body)) {
-    const DType t = call->in_types.back();  // of a scatter the first are rows
+    const DType t = call->in_types.back();  // a scatter's first operands are row numbers
     if (!is_inexact(t)) return;
     const double each = is_complex(t) && !call->name.ends_with("fft") ? 4 : 1;
     for (const LibraryCall::Item& x : call->items) of(of_device, x.device) += each * operations(*call, x);

@@ -1,5 +1,5 @@
-// Which steps become one loop. Steps are taken from the last to the first: a step joins the group of its users when they are
-// all in one group (or in groups over the same domain that can be merged) and no other way leads back into it.
+// Decides which steps become one loop. Steps are visited from last to first: a step joins the group of its users if they are all in one
+// group (or in groups over one domain that can be merged) and no other path leads back into it.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -24,11 +24,11 @@ constexpr std::size_t kMostMaps = 4;
 
 class Fuser {
  public:
-  /// Steps that are `alone` share no group with others.
+  /// `alone`: steps that share no group with others.
   Fuser(const Partition& p, const FlatGraph& g, const Target::Fusion& limits, std::vector<bool>& alone)
       : p_(p), g_(g), limits_(limits), alone_(alone) {}
 
-  /// None when groups need each other's results: their steps are `alone` from now on.
+  /// None if groups depend on each other in a cycle: their steps are `alone` from now on.
   std::optional<Fusion> run() {
     find_users();
     awaited_.emplace(p_, kinds_, users_);
@@ -42,11 +42,11 @@ class Fuser {
  private:
   struct Domain {
     int value = -1, reduce = -1;
-    int full = -1;  // of a group of rows: a value that has all their points
+    int full = -1;  // of a group of rows: a value at all their points
     std::vector<int> steps;
     std::set<int> awaited;
     bool loop = false;
-    std::optional<bool> flush_denormals;  // none: it only moves values so far
+    std::optional<bool> flush_denormals;  // none: so far it only moves values
   };
 
   const FlatNode* node(int s) const { return node_of(at(p_.steps, s), g_); }
@@ -70,7 +70,7 @@ class Fuser {
       const LocalStep& step = at(p_.steps, s);
       const FlatNode* n = node(s);
       StepKind k = step_kind(p_, g_, s);
-      // A reshape whose result must be stored reuses the memory of its operand.
+      // A reshape whose result must be stored aliases its operand.
       if (k == StepKind::inlined && n && is_split(*n) && at(must_store_, step.out[0])) k = StepKind::alias;
       at(kinds_, s) = k;
       if (k == StepKind::single || k == StepKind::alias)
@@ -131,7 +131,7 @@ class Fuser {
     }
     if (groups.size() > 1 && !merge_all(groups)) {
       if (!other_users && repeat(s, groups)) return;
-      // One group computes it and writes it for the others.
+      // One group computes it and stores it for the others.
       for (int group : groups)
         if (try_join(s, group, true)) return;
       groups.clear();
@@ -140,7 +140,7 @@ class Fuser {
     start(s);
   }
 
-  // Whoever cannot compute it reads it: a reshape from where its operand stands.
+  // Readers that cannot compute it load it; if it is a reshape, they load its operand's memory.
   void inline_into(const std::set<int>& groups, int s, bool other_users) {
     std::vector<std::pair<int, std::vector<IndexMap>>> joins;
     for (int group : groups)
@@ -155,8 +155,8 @@ class Fuser {
     if (other_users || groups.empty()) start(s);
   }
 
-  // Several sums of one value, of which one waits for the other: each computes the value again, where that reads no more than
-  // the value would have, and is little work.
+  // Several sums of one value, one of which waits for another: each recomputes the value, if that is little work and reads no more than
+  // loading the value would.
   bool repeat(int s, const std::set<int>& groups) {
     if (groups.size() > kMostMaps || !is_cheap(p_, g_, s)) return false;
     std::vector<std::pair<int, std::vector<IndexMap>>> joins;
@@ -171,7 +171,7 @@ class Fuser {
     return true;
   }
 
-  // A group of its own, with s at the root.
+  // A new group with s as its root.
   void start(int s) {
     const int group = open(s, true);
     started_[s] = group;
@@ -180,7 +180,7 @@ class Fuser {
     place(s, group, {identity_map(at(p_.values, at(p_.steps, s).out[0]).type.shape.size())});
   }
 
-  // The groups of the steps that use s, and of those that use what is another name for it.
+  // The groups of the users of s, and those of the users of its aliases.
   void find_readers(int s) {
     users_at_.clear();
     names_at_.clear();
@@ -197,8 +197,7 @@ class Fuser {
     }
   }
 
-  // The groups that read s from memory when `group` stores it. A user computes what its own group has; another name is
-  // read even there.
+  // The groups that load s if `group` stores it. A group that computes s itself does not; an alias is loaded even there.
   std::vector<int> readers(int s, int group) {
     std::vector<int> list;
     for (int r : users_at_)
@@ -207,14 +206,13 @@ class Fuser {
     return list;
   }
 
-  // s is computed in `group`, and from there it is read.
+  // s is computed in `group`, and others load it from there.
   void place(int s, int group, std::vector<IndexMap> maps) {
     join(s, group, std::move(maps));
     for (int r : readers(s, group)) graph_.link(group, r);
   }
 
-  // The maps by which the users in `group` read s; none when they are too many, or when one reads s at rows that only the
-  // data knows.
+  // The maps by which users in `group` read s; none if there are too many, or one of them reads s at data-dependent rows.
   std::optional<std::vector<IndexMap>> maps_in(int s, int group) {
     std::vector<IndexMap> maps;
     for (int v : at(p_.steps, s).out)
@@ -263,7 +261,7 @@ class Fuser {
     return true;
   }
 
-  // Whether s is computed where `domain`, the rows or all points, has its elements.
+  // Whether s is computed exactly at the points of `domain`: the rows, or all points.
   bool is_point(const Domain& d, int s, const std::vector<IndexMap>& maps, int domain) const {
     if (domain < 0) return false;
     const LocalValue &out = at(p_.values, at(p_.steps, s).out[0]), &points = at(p_.values, domain);
@@ -273,7 +271,7 @@ class Fuser {
            std::find(maps.begin(), maps.end(), map) != maps.end();
   }
 
-  // The group's points become the rows that s reduces: a row is read again where its sum is used, not stored.
+  // Turns the group's points into the rows that s reduces: where its sum is used, a row is read again, not stored.
   bool turn_into_rows(int s, int group, std::vector<IndexMap> maps) {
     Domain& d = at(domains_, group);
     if (d.reduce >= 0 || maps.size() != 1) return false;
@@ -343,7 +341,7 @@ class Fuser {
     y.steps.clear();
   }
 
-  // Loops that read one value where they write are one, which reads it once and may write over it.
+  // Merges loops that read one value at the points where they write: it is read once, and may be overwritten.
   void merge_siblings() {
     const StepGroups groups{p_, g_, kinds_, groups_of_, users_, must_store_, alone_};
     std::map<int, GroupReads> reads;          // by group
@@ -386,7 +384,7 @@ class Fuser {
     }
   }
 
-  // Written by this group: it is the group's own step (not one repeated from elsewhere) and someone outside reads it.
+  // Whether this group stores it: the step is the group's own (not one repeated from elsewhere) and something outside reads it.
   bool is_root(int v, int s, int group) {
     const Domain& d = at(domains_, group);
     if (!d.loop) return true;
@@ -448,7 +446,7 @@ class Fuser {
     return true;
   }
 
-  // The steps of groups that wait for each other go alone.
+  // Steps of groups that wait for each other share no group from now on.
   void part(const std::map<int, Group>& waiting) {
     bool fresh = false;
     for (const auto& [k, group] : waiting)
@@ -459,8 +457,7 @@ class Fuser {
     if (!fresh) throw InternalError("fuse: steps need each other's results. Please report this.");
   }
 
-  // The memory that step `by` of group k reads when it uses v: none when the group computes v itself. Rows that only the
-  // data knows are always read.
+  // The memory that step `by` of group k reads for v; none if the group computes v itself. Data-dependent rows are always read from memory.
   int source_memory(int v, int by, int k) {
     const int s = at(p_.values, v).step;
     const FlatNode* n = node(by);
@@ -478,13 +475,13 @@ class Fuser {
   std::vector<StepKind> kinds_;
   std::optional<Awaited> awaited_;
   std::vector<std::vector<int>> users_;
-  std::map<int, std::set<int>> users_in_;  // by group: of the step that is being assigned
-  std::set<int> users_at_, names_at_;      // groups that use it, and that use another name for it
+  std::map<int, std::set<int>> users_in_;  // by group: users of the step that is being assigned
+  std::set<int> users_at_, names_at_;      // groups that use it; that use an alias of it
   std::vector<bool> must_store_;
   std::vector<std::set<int>> groups_of_;
   std::vector<Domain> domains_;
   std::map<std::pair<int, int>, std::vector<IndexMap>> maps_;
-  std::map<int, int> started_;  // step -> the group that it is at the root of
+  std::map<int, int> started_;  // step -> the group whose root it is
 };
 
 }  // namespace

@@ -10,11 +10,11 @@
 namespace shardarray {
 namespace {
 
-// That a loop reads and makes: larger ones pay for their launches.
+// Read and written by a loop; larger loops are worth their launch.
 constexpr std::int64_t most_bytes = 1 << 20;
-constexpr std::size_t most_items = 256;  // of a step
+constexpr std::size_t most_items = 256;  // per step
 
-// Read or written in the order of the domain, or one element everywhere.
+// Whether it is accessed in the order of the domain, or is one element everywhere.
 bool is_in_order(const KernelAccess& a, std::int32_t rank) {
   const auto& dims = a.map.dims;
   const bool is_one =
@@ -30,7 +30,7 @@ bool is_small(const GroupKernel& k, const Partition& p) {
   return bytes <= most_bytes;
 }
 
-// The loop as one of one dimension: where its arguments allow it, which lie in a row then, whatever shapes they have.
+// The loop with one dimension, if its arguments allow it: they are contiguous, so the kernel suits any shape.
 Loop flattened(const Loop& loop) {
   if (loop.kernel->outer == 1 || !is_pointwise(*loop.kernel)) return loop;
   for (const Loop::Item& item : loop.items)
@@ -54,7 +54,7 @@ void bring_together(Fusion& f, std::vector<GroupKernel>& kernels, const Partitio
                     const CompileInput& in) {
   std::vector<Group>& groups = f.groups;
   std::vector<std::vector<int>> alike;  // ascending
-  std::vector<Kernel> known;            // of each
+  std::vector<Kernel> known;            // the kernel of each
   for (int k = 0; k < static_cast<int>(groups.size()); k++) {
     const GroupKernel& of = at(kernels, k);
     if (!at(groups, k).loop || !is_small(of, p)) continue;

@@ -1,17 +1,17 @@
-// Horizontal fusion: small loops of one kernel run as one step of several items, where a step costs much to begin. The updates of
-// all small parameters of a model are such loops.
+// Horizontal fusion: small loops with the same kernel run as one step of several items, if launching a step is expensive. Example: the
+// updates of all small parameters of a model.
 #pragma once
 #include "compile/passes.h"
 
 namespace shardarray {
 
-/// Groups that are small loops come to stand in front of the next one of their kind, as far as nobody needs what they make before.
-/// `kernels`: of the groups, which move with them.
+/// Moves groups that are small loops to just before the next one of their kind, if nothing in between needs their results. `kernels`: of
+/// the groups, which move with them.
 void bring_together(Fusion& f, std::vector<GroupKernel>& kernels, const Partition& p, const FlatGraph& g,
                     const CompileInput& in);
 
-/// Adds the items of `next`, which comes behind, to the loop of `step`; both become loops of one dimension where they can. False: it is
-/// another kernel, or they touch what the others write.
+/// Adds the items of the later step `next` to the loop of `step`; both are flattened to one dimension if possible. False if the kernels
+/// differ, or an item touches what another one writes.
 bool take_items(Step& step, const Step& next);
 
 }  // namespace shardarray

@@ -17,7 +17,7 @@
 namespace shardarray {
 namespace {
 
-/// What steps of one transfer have in common.
+/// What steps that share a transfer have in common.
 using Likeness = std::tuple<TransferKind, AxisList, DType, Reducer, const DeviceOrder*, bool>;
 
 class Sums {
@@ -26,7 +26,7 @@ class Sums {
       : p_(p), f_(f), g_(g), in_(in), most_(in.target->links.together) {}
 
   void run() {
-    std::vector<std::pair<Likeness, std::vector<int>>> alike;  // by the first of them
+    std::vector<std::pair<Likeness, std::vector<int>>> alike;  // in order of first occurrence
     for (int k = 0; k < static_cast<int>(f_.groups.size()); k++)
       if (const auto like = likeness(at(f_.groups, k))) {
         auto there = std::ranges::find(alike, *like, [](const auto& all) { return all.first; });
@@ -52,7 +52,7 @@ class Sums {
   const LocalStep& step(const Group& group) const { return at(p_.steps, group.steps[0]); }
   int transfer_of(int group) const { return step(at(f_.groups, group)).transfer; }
 
-  /// None: it is no small sum.
+  /// None if it is no small sum.
   std::optional<Likeness> likeness(const Group& group) const {
     if (group.loop || !is_between_layouts(step(group))) return std::nullopt;
     const LocalStep& s = step(group);
@@ -67,7 +67,7 @@ class Sums {
                     flushes_denormals(group, p_, g_)};
   }
 
-  /// As many as come to `most_` bytes, in their order.
+  /// Packs them in order, up to `most_` bytes per transfer.
   void gather(const std::vector<int>& groups, GroupOrder& order) {
     GroupOrder::Run run;
     std::int64_t bytes = 0;
@@ -124,7 +124,7 @@ class Sums {
   const FlatGraph& g_;
   const CompileInput& in_;
   const std::int64_t most_;
-  std::vector<int> with_;  // transfer -> the one that it goes with
+  std::vector<int> with_;  // transfer -> the one that it is merged into
 };
 
 }  // namespace

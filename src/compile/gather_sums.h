@@ -1,15 +1,14 @@
-// Small sums over the same devices become one transfer. Source: the combiners of all-reduces that XLA and PyTorch's DDP have.
+// Combines small all-reduces over the same devices into one transfer. Source: the all-reduce combiners of XLA and PyTorch's DDP.
 #pragma once
 #include "compile/passes.h"
 
 namespace shardarray {
 
-/// Small partial sums that are combined alike, over the same axes, come to stand side by side, where all of them are made and none is
-/// needed yet, unless much memory would be held longer for that; their steps have one transfer of `p` then, whose bytes are those of
-/// all, at most Links::together.
+/// Small partial sums that are combined alike, over the same axes, become neighbours, at a point where all of them exist and none is needed
+/// yet, unless that holds much memory longer. Their steps then share one transfer of `p`, with the bytes of all, at most Links::together.
 void gather_sums(Partition& p, Fusion& f, const FlatGraph& g, const CompileInput& in);
 
-/// Adds the items of `next`, which comes behind, to the exchange of `step`. False: they are not of one transfer.
+/// Adds the items of the later step `next` to the exchange of `step`. False if they do not share a transfer.
 bool take_sums(Step& step, Step& next);
 
 }  // namespace shardarray

@@ -16,11 +16,11 @@ GroupOrder::GroupOrder(const Fusion& f, const Partition& p, const FlatGraph& g, 
   std::vector<StepKind> kinds;
   kinds.reserve(p.steps.size());
   for (int s = 0; s < static_cast<int>(p.steps.size()); s++) kinds.push_back(step_kind(p, g, s));
-  std::set<int> given;  // local values
+  std::set<int> given;  // donated inputs, as local values
   for (std::size_t k = 0; k < p.inputs.size(); k++)
     if (k < in.donated.size() && in.donated[k]) given.insert(p.inputs[k]);
   std::map<int, int> writer;                     // memory -> group
-  std::map<int, std::vector<int>> written_over;  // memory -> groups that may do so, ascending
+  std::map<int, std::vector<int>> written_over;  // memory -> groups that may overwrite it, ascending
   for (int k = 0; k < static_cast<int>(groups.size()); k++) {
     order_.push_back(k);
     for (const int v : at(groups, k).roots) {
@@ -45,7 +45,7 @@ GroupOrder::GroupOrder(const Fusion& f, const Partition& p, const FlatGraph& g, 
         at(of_, k).front.push_back(w->second);
       if (const auto over = written_over.find(m); over != written_over.end())
         if (const auto next = std::ranges::upper_bound(over->second, k); next != over->second.end())
-          at(of_, *next).front.push_back(k);  // those behind it come behind it
+          at(of_, *next).front.push_back(k);  // later writers come after that one
     }
   }
   number();
@@ -84,7 +84,7 @@ bool GroupOrder::may_take(int group, int input) const {
   });
 }
 
-// Those that stand together wait together.
+// Groups that stay neighbours wait together.
 void GroupOrder::look_at(Run& run, int position) const {
   const int group = at(order_, position);
   std::vector<int> all = at(of_, group).together;

@@ -1,4 +1,4 @@
-// Groups with rows: sums over their inner dimensions.
+// Groups over rows: sums over their inner dimensions.
 #pragma once
 #include "compile/passes.h"
 
@@ -12,13 +12,13 @@ struct RowsOfGroup {
   const IndexMap& read;  ///< how the group reads the result
   const IndexMap& map;   ///< reduce_map() of it
 };
-/// Each row has a tile's points, all of them, and there are rows enough for all workers, or little to do.
+/// Whether no row is sharded, and there are enough of them for all workers, or few points in all.
 bool are_rows(const RowsOfGroup& r, const Target::Fusion& limits);
 
-/// The map by which a group reads the result of `n`, as what the operands of `n` are read by: below a reduce the inner dimensions exist
-/// as well.
+/// `m`: how a group reads the result of `n`. Returns the map from which operands of `n` are read: below a reduce it has the inner
+/// dimensions as well.
 IndexMap with_inner(IndexMap m, const FlatNode* n);
-/// How a step reads operand k: a reduce along the inner dimensions of a group with so many outer ones.
+/// How a step reads operand k in a group with so many outer dimensions; a reduce reads along the inner ones.
 IndexMap in_group_map(const LocalStep& s, std::size_t k, const Partition& p, const FlatGraph& g,
                       std::size_t outer);
 

@@ -48,7 +48,7 @@ std::vector<InPlace> in_place_of(const LocalStep& s, const Partition& p, const F
 
 namespace {
 
-// Does `group` wait for `other`? True as well where finding out takes too long: every answer costs of `patience`.
+// Whether `group` waits for `other`. Also true once `patience`, the budget of all queries, is used up.
 bool waits_for(int group, int other, const std::map<int, std::set<int>>& before, int& patience) {
   std::vector<int> open{group};
   std::set<int> seen;
@@ -67,7 +67,7 @@ bool waits_for(int group, int other, const std::map<int, std::set<int>>& before,
 bool write_last(std::map<int, std::set<int>>& before, const std::vector<int>& order,
                 const std::map<int, std::set<int>>& readers, const std::map<int, Group>& groups,
                 const Partition& p, const FlatGraph& g, const std::vector<Storage>& storage) {
-  std::map<int, int> writers;  // memory -> the last group that may write over it, which alone can
+  std::map<int, int> writers;  // memory -> the last group that may overwrite it; only that one can
   std::map<int, std::size_t> place;
   for (std::size_t k = 0; k < order.size(); k++) {
     place[order[k]] = k;
@@ -128,7 +128,7 @@ void lay_in_place(Fusion& f, const Partition& p, const FlatGraph& g,
       const LocalValue &from = at(p.values, v), &to = at(p.values, out);
       if (at(p.values, memory).step < 0 || at(last, memory) != static_cast<int>(k) ||
           from.layout != to.layout || at(p.values, memory).windows) {
-        if (!s.copy && node_of(s, g)->op->trait != Trait::in_place)  // its runs write there
+        if (!s.copy && node_of(s, g)->op->trait != Trait::in_place)  // its iterations write there
           throw InternalError("plan: a carry that is written over is read elsewhere. Please report this.");
         continue;
       }
@@ -164,7 +164,7 @@ void give_second_buffers(Partition& p, LocalValues& values, const CarryBuffers& 
 }
 
 static bool is_another_name(const Op& op) { return op.form == Form::view || op.form == Form::constraint; }
-// The operand that a result may lie on: with a part written over, carried by a loop, passed through some branch. None: none.
+// The operand whose memory a result may take: of an array with a part overwritten, a loop's carry, or what some branch passes through.
 static std::optional<std::size_t> operand_below(const Op& op, const Attrs* attrs, std::size_t result) {
   if (op.trait == Trait::in_place || is_another_name(op)) return 0;
   if (op.form == Form::iterate) {

@@ -9,8 +9,8 @@
 
 namespace shardarray {
 
-/// The index along one dimension of a value: `offset` plus, of every term, `step` * (index along domain dimension `dim`).
-/// Terms ascend by dimension. A dimension that a reshape splits has several: all of its parts.
+/// The index along one dimension of a value: `offset` plus, for each term, `step` * (index along domain dimension `dim`). Terms ascend by
+/// dimension. A dimension that a reshape splits has one term per part.
 struct IndexSum {
   struct Term {
     int dim = 0;
@@ -36,7 +36,7 @@ struct IndexSum {
     s.terms.push_back({dim, 1});
     return s;
   }
-  /// The domain dimension that it is the index along, if it is.
+  /// The domain dimension, if this is just the index along it.
   std::optional<int> dimension() const {
     if (terms.size() != 1 || terms[0].step != 1 || offset != 0) return std::nullopt;
     return terms[0].dim;
@@ -57,7 +57,7 @@ inline IndexMap identity_map(std::size_t rank) {
   return m;
 }
 
-/// What an op says of itself.
+/// The map that an op declares.
 inline IndexMap index_map(const std::vector<MapDim>& dims) {
   IndexMap m;
   for (const MapDim& d : dims) {
@@ -69,7 +69,7 @@ inline IndexMap index_map(const std::vector<MapDim>& dims) {
   return m;
 }
 
-/// `outer` reads a value from the domain, `inner` reads an operand from that value: how the operand is read from the domain.
+/// `outer`: how the domain reads a value; `inner`: how the value reads an operand. Returns how the domain reads the operand.
 inline IndexMap compose(const IndexMap& outer, const IndexMap& inner) {
   IndexMap m;
   for (const IndexSum& d : inner.dims) {
@@ -85,12 +85,11 @@ inline IndexMap compose(const IndexMap& outer, const IndexMap& inner) {
   return m;
 }
 
-/// How a reduce reads its operand when its result is read at the domain's `outer` dimensions: reduced dimensions are the
-/// domain's inner ones. The result's own dimensions count 0 .. and the inner ones `outer` ..; so it is not composed further
-/// for reduced dimensions: outer identity is required.
+/// How a reduce reads its operand if its result is read at the domain's `outer` dimensions: reduced dimensions are the domain's inner ones.
+/// The result's dimensions are 0, 1, ..., the inner ones `outer`, `outer` + 1, ...: right only if the result is read by the identity map.
 IndexMap reduce_map(const FlatNode& n, std::size_t outer);
 
-/// How a reshape's result reads its operand; none where dimensions are merged.
+/// How a reshape's result reads its operand; none if dimensions are merged.
 std::optional<IndexMap> split_map(const Shape& in, const Shape& out);
 
 }  // namespace shardarray

@@ -1,4 +1,4 @@
-// Loop, Gemm and LibraryCall items: the local shapes and addresses of every instance.
+// Loop, Gemm and LibraryCall items: local shapes and addresses for every instance.
 #include <algorithm>
 
 #include "base/complex_parts.h"
@@ -16,7 +16,7 @@ LoopArg loop_arg(const KernelAccess& a, const Loop::Item& item, int p, Addresses
   LoopArg arg;
   arg.ref = at.ref(a.value, p);
   arg.bytes = at.memory(a.value).bytes[at.instance(a.value, p)];
-  // Elements of the kernel's argument may be parts of complex ones, which stand side by side.
+  // The kernel's argument may be one part of complex elements, whose parts are interleaved.
   const DType whole = at.value(a.value).type.dtype,
               element = a.part == KernelAccess::whole ? whole : part_type(whole);
   const std::int64_t parts = whole == element ? 1 : 2;

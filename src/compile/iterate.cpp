@@ -48,7 +48,7 @@ void write_over(CompileInput& called, std::size_t result, std::size_t input) {
 
 namespace {
 
-// Of the elements of a sequence that lies so.
+// The layout of the elements of a sequence.
 const Layout* element_layout(const Layout& sequence) {
   return Layout::of(sequence.order(), {sequence.dims().begin() + 1, sequence.dims().end()});
 }
@@ -58,8 +58,8 @@ const Layout* sequence_layout(const Layout& element) {
   return Layout::of(element.order(), std::move(dims));
 }
 
-// A carry that begins as zeros, or as a partial sum that is asked for, is one where that leaves less to move in every run. All carries
-// are looked at: one that is no partial sum any more may come to be whole in another one's way.
+// A carry that starts as zeros, or as a requested partial sum, is a partial sum if that moves less per iteration. All carries are looked
+// at: one that is no partial sum any more may come to be whole in another one's way.
 void keep_partial(BodyRun& run, const std::vector<bool>& may_be, RunLayouts& inputs) {
   if (std::find(may_be.begin(), may_be.end(), true) == may_be.end()) return;
   const Iteration& it = run.iteration();
@@ -107,7 +107,7 @@ PlacedIteration placed(const FlatNode& n, std::span<const Layout* const> given,
     run.settle_carries(inputs);
     keep_partial(run, may_be, inputs);
   }
-  // Not where memory is short, nor where the lines say what moves.
+  // Not if memory is short, nor if the lines fix what moves.
   if (it.length > 1 && !in.cost.has_peaks() && run.may_choose())
     inputs = moved_once(run, {n.in_types, given, may_be}, inputs, first, in);
   PlacedIteration r;
@@ -158,7 +158,7 @@ ProgramCall make_program_call(const LocalStep& s, const FlatNode& n, const Calle
     b.stride = it.reverse ? -size : size;
     return b;
   };
-  // Where run `run` writes carry k: the last run into the result.
+  // Where iteration `run` writes carry k: the last one writes the result.
   const auto carry = [&](std::size_t k, int device, std::int64_t run) {
     const bool last = called.carries.in_place[k] || (it.length - 1 - run) % 2 == 0;
     return at.ref(s.out[last ? k : n.out_types.size() + called.carries.doubled(k)], device);
@@ -179,7 +179,7 @@ ProgramCall make_program_call(const LocalStep& s, const FlatNode& n, const Calle
     const Port& port = program->outputs[k];
     for (std::size_t i = 0; i < port.bases.size(); i++) {
       const int device = port.devices[i];
-      if (port.alias >= 0) continue;  // a carry that is written over: bound already
+      if (port.alias >= 0) continue;  // overwritten in place: already bound
       Binding& b = item.bases[port.bases[i]];
       if (k >= it.carries) b = element(at.ref(s.out[k], device), port.bytes[i]);
       else if (it.length == 1) b = fixed(at.ref(s.out[k], device));

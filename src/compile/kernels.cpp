@@ -1,5 +1,5 @@
-// A group of fused steps -> kernel IR. Expressions are emitted from the results backwards; a value is named by (local value,
-// index map), so that one value read in two ways is computed twice and the builder merges what is equal.
+// A group of fused steps -> kernel IR. Expressions are emitted backwards from the results. A value is identified by (local value, index
+// map): if read in two ways it is computed twice, and the builder merges what is equal.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -32,7 +32,7 @@ std::optional<IndexMap> split_map(const Shape& in, const Shape& out) {
   std::size_t next = 0;
   for (const std::int64_t size : in) {
     const std::size_t first = next;
-    for (std::int64_t left = size; left != 1;) {  // of `size`, in dimensions of the result behind those taken
+    for (std::int64_t left = size; left != 1;) {  // of `size`, for the result's next dimensions
       if (next == out.size()) return std::nullopt;
       const std::int64_t part = out[next++];
       if (part == 0 ? left != 0 : left % part != 0) return std::nullopt;
@@ -53,7 +53,7 @@ IndexMap operand_map(const LocalStep& s, const FlatGraph& g, std::size_t k) {
   const FlatNode& n = g.nodes[static_cast<std::size_t>(s.node)];
   if (n.op->form == Form::map) return index_map(n.op->map(n.call()));
   if (n.op->form == Form::view) return split_map(n.in_types[0].shape, n.out_types[0].shape).value();
-  return identity_map(n.in_types[k].shape.size());  // of rows to take: [b.., n..] of [b.., n.., d..]
+  return identity_map(n.in_types[k].shape.size());  // row numbers of a take: [b.., n..] of [b.., n.., d..]
 }
 
 namespace {
@@ -126,8 +126,7 @@ class Emitter {
     inner_ = inner;
   }
 
-  // What was written behind `first`, as one operation: none where it only chooses, compares or converts, two where it is a multiplication
-  // and an addition.
+  // The instructions since `first`, counted as one operation: 0 if they only select, compare or convert, 2 for a multiply-add.
   double operations_behind(std::size_t first) const {
     const std::vector<Instr>& code = builder_.code();
     double n = 0;
@@ -137,7 +136,7 @@ class Emitter {
     return n;
   }
 
-  // Reduces in the order in which they need each other's results; one pass over the inner dimensions for each level.
+  // Reduces by their dependencies on each other; one pass over the inner dimensions per level.
   std::vector<std::vector<int>> reduce_levels() const {
     std::map<int, int> level;  // step -> 1 + highest level below it
     std::vector<std::vector<int>> levels;
@@ -164,7 +163,7 @@ class Emitter {
     return {v, std::move(words)};
   }
 
-  // Whether step s needs no part of a complex number.
+  // Whether step s needs no single part of a complex number.
   bool moves(int s) const {
     if (step(s).node < 0) return true;  // slice, copy
     const FlatNode& n = node(s);
@@ -173,7 +172,7 @@ class Emitter {
     return !takes_apart && (!is_complex(n.out_types[0].dtype) || form == Form::map || form == Form::view ||
                             form == Form::take);
   }
-  // Whether v's elements are moved as 8 bytes, whatever they are.
+  // Whether v's elements are moved as opaque 8-byte words.
   bool is_moved(int v) const {
     return moves_whole_ && p_.values[static_cast<std::size_t>(v)].type.dtype == DType::complex64;
   }
@@ -181,7 +180,7 @@ class Emitter {
     return is_complex(p_.values[static_cast<std::size_t>(v)].type.dtype) && !is_moved(v) ? 2 : 1;
   }
 
-  // Of a complex value one part.
+  // `part`: of a complex value.
   int emit(int v, IndexMap map, int part = 0) {
     while (const std::optional<IndexMap> reading = passed_through(v))
       map = compose(map, *reading), v = step(producer(v)).in[0];
@@ -196,7 +195,7 @@ class Emitter {
   int producer(int v) const { return p_.values[static_cast<std::size_t>(v)].step; }
   bool computed(int v) const { return members_.contains(producer(v)) && !is_reduce(producer(v)); }
 
-  // How v reads its step's operand if it is an element of that, elsewhere. A group may have very many such steps.
+  // If v's elements are those of its step's operand: where they are there. A group may have very many such steps.
   std::optional<IndexMap> passed_through(int v) const {
     if (!computed(v)) return std::nullopt;
     const LocalStep& s = step(producer(v));
@@ -207,7 +206,7 @@ class Emitter {
     return operand_map(s, g_, 0);
   }
 
-  // Of a part.
+  // Of one part.
   DType dtype(int v) const {
     return is_moved(v) ? DType::int64 : part_type(p_.values[static_cast<std::size_t>(v)].type.dtype);
   }
@@ -256,7 +255,7 @@ class Emitter {
     return memo_.at(key(v, map, 0));
   }
 
-  // Returns its operations.
+  // Returns the number of operations.
   double apply(const Call& call, std::span<const int> in, std::span<int> out, const IndexMap& map) {
     struct State {
       Emitter* self;
@@ -276,7 +275,7 @@ class Emitter {
     return operations_behind(before);
   }
 
-  // The op on float32, its results rounded; where it is about bits or converts, on those, which is no arithmetic.
+  // The op in float32, its results rounded; ops on bits and conversions act on the bits and count as no arithmetic.
   double apply_half(const FlatNode& n, std::span<const int> in, std::span<int> out, const IndexMap& map) {
     const DType to = n.out_types[0].dtype, from = n.in_types.empty() ? to : n.in_types[0].dtype;
     if (n.op->trait == Trait::literal) {
@@ -335,7 +334,7 @@ class Emitter {
   std::size_t outer_;
   KernelBuilder builder_;
   bool moves_whole_;
-  bool inner_ = false;  // the stage
+  bool inner_ = false;  // whether the stage is over the inner dimensions
   GroupKernel result_;
   std::map<Key, int> memo_;
   std::map<int, int> reduced_;
@@ -344,7 +343,7 @@ class Emitter {
 }  // namespace
 
 GroupKernel make_kernel(const Group& group, const Partition& p, const FlatGraph& g, const Target& target) {
-  const FlushDenormals mode(group.flush_denormals);  // where it computes with constants
+  const FlushDenormals mode(group.flush_denormals);  // for constant folding
   GroupKernel k = Emitter(group, p, g).run();
   const bool everywhere = group.reduce >= 0 && node_of(at(p.steps, group.reduce), g)->modes->reproducible;
   if (!everywhere) k.kernel.order = target.reductions;

@@ -27,7 +27,7 @@ void find_largest(const Partition& p, const Fusion& f, Addresses& addresses, con
       add({HeldMemory::Kind::result, static_cast<int>(k), at(outputs, o), 0}, at(program.outputs, o).devices,
           at(program.outputs, o).bytes);
 
-  std::vector<std::uint64_t> alive(f.groups.size() + 1, 0);  // at first: what begins less what has ended
+  std::vector<std::uint64_t> alive(f.groups.size() + 1, 0);  // first as differences
   for (const auto& [m, life] : temporary) {
     const Memory& memory = at(addresses.all(), m);
     for (std::size_t i = 0; i < memory.device.size(); i++)

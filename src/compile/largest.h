@@ -1,4 +1,4 @@
-// The largest things that the device which holds most has when its temporary values take most: for explain and for what is out of memory.
+// The largest memories of the busiest device at the peak of its temporaries, for explain() and out-of-memory errors.
 #pragma once
 #include <vector>
 
@@ -6,7 +6,7 @@
 
 namespace shardarray {
 
-/// Fills Compiled::largest. `outputs`: the local values that are the program's results; `temporary`: what has its own place in the arenas.
+/// Fills Compiled::largest. `outputs`: the local values of the program's results; `temporary`: memories with their own place in the arenas.
 void find_largest(const Partition& p, const Fusion& f, Addresses& at, const std::vector<int>& outputs,
                   const Lives& temporary, const Program& program, Compiled& out);
 

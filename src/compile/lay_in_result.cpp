@@ -7,7 +7,7 @@
 namespace shardarray {
 namespace {
 
-// Every dimension is cut by no more than before, in the same way.
+// Whether every dimension stays sharded by a prefix of its sub-axes.
 bool gathers(const Layout& from, const Layout& to) {
   const auto stays = [](const AxisList& before, const AxisList& after) {
     return before.size() >= after.size() && std::equal(after.begin(), after.end(), before.begin());
@@ -16,8 +16,8 @@ bool gathers(const Layout& from, const Layout& to) {
          std::equal(from.dims().begin(), from.dims().end(), to.dims().begin(), to.dims().end(), stays);
 }
 
-// Whether tiles of the first may be rows of the second's, of a value of this shape: what stands before a dimension that is gathered has
-// one element there.
+// Whether tiles of `from` may be contiguous in those of `to`, for a value of this shape: `to` has one element per tile in the dimensions
+// before one that is gathered.
 bool gathers_rows(const Layout& from, const Layout& to, const Shape& shape) {
   if (!gathers(from, to)) return false;
   int last = from.rank();
@@ -31,7 +31,7 @@ bool gathers_rows(const Layout& from, const Layout& to, const Shape& shape) {
 
 bool is_plain(const LocalValue& v) { return !v.windows && v.layout->unreduced().empty(); }
 
-// The first element of `part` in `tile`, where all of it lies there in a row. Tiles of unequal sizes may reach beyond.
+// The offset of `part` in `tile`, if all of it is there and contiguous. With uneven sizes it may reach beyond the tile.
 std::optional<std::int64_t> first_in(const Box& part, const Box& tile) {
   if (intersect(part, tile).elements() != part.elements()) return std::nullopt;
   std::size_t d = 0;
@@ -76,7 +76,8 @@ const PartPlaces::Parts& PartPlaces::parts(int position) {
     parts[k] = whole ? std::optional(b.out) : std::nullopt;
     seen[k] = true;
   }
-  if (covered != tile.elements()) parts.assign(s_.in.size(), std::nullopt);  // the rest is filled, all before
+  if (covered != tile.elements())
+    parts.assign(s_.in.size(), std::nullopt);  // a fill first writes the whole tile
   return parts;
 }
 

@@ -1,4 +1,4 @@
-// Values whose last use is that they are gathered or put together are made where the result lies: nobody copies what is there.
+// Values whose last use is to be gathered or assembled are made inside the result's memory, which saves their copy.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -9,27 +9,27 @@
 
 namespace shardarray {
 
-/// Memory inside of another one.
+/// A memory inside another one.
 struct Within {
   struct Place {
     std::size_t instance = 0;  ///< of the host
-    std::uint64_t offset = 0;  ///< bytes behind its beginning
+    std::uint64_t offset = 0;  ///< bytes from its start
   };
   int memory = -1, host = -1;  ///< local values
   std::vector<Place>
-      places;  ///< by instance of `memory`; empty: at the beginning of the host's one of the same number
+      places;  ///< by instance of `memory`; empty: each at the start of the host's instance of the same number
 };
-/// Where the operands of one step would lie in its result.
+/// Where the operands of one step would be in its result.
 class PartPlaces {
  public:
-  /// `s` stays where it is.
+  /// Refers to `s`.
   PartPlaces(const LocalStep& s, const FlatGraph& g, Addresses& at, std::uint64_t alignment);
-  /// None where the step is neither a transfer which gathers nor made of boxes, or tiles of the operand are no rows of the result's that
-  /// begin at multiples of the alignment.
+  /// None if the step is neither a gathering transfer nor assembled from boxes, or if tiles of the operand are not contiguous and aligned
+  /// in the result.
   std::optional<Within> within(std::size_t operand);
 
  private:
-  // Where all of an operand's tile goes at once; none: nowhere, or to several places.
+  // Where an operand's whole tile goes; none: nowhere, or to several places.
   using Parts = std::vector<std::optional<Box>>;
   const Parts& parts(int position);
 
@@ -38,7 +38,7 @@ class PartPlaces {
   const std::uint64_t alignment_;
   const FlatNode* const node_;
   bool is_possible_;
-  std::map<int, Parts> parts_;  // by position: made once for all operands
+  std::map<int, Parts> parts_;  // by position: computed once for all operands
 };
 
 }  // namespace shardarray

@@ -30,7 +30,7 @@ std::vector<Linear> linearities(const FlatNode& n, const FlatGraph& g, bool summ
   c.summands_asked = summands_asked;
   for (std::size_t k = 0; k < r.size(); k++) {
     r[k] = linearity(c, static_cast<int>(k));
-    if (r[k] == Linear::joint && literals[k] == 0) r[k] = Linear::no;  // it adds nothing to any summand
+    if (r[k] == Linear::joint && literals[k] == 0) r[k] = Linear::no;  // adding it changes no summand
   }
   return r;
 }

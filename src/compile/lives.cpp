@@ -47,8 +47,8 @@ class Liveness {
     const Group& x = at(f_.groups, group);
     return x.loop ? -1 : at(p_.steps, x.steps[0]).transfer;
   }
-  // The first and the last of the groups that are one step with it: those of one transfer. What one of them makes may not lie where another
-  // one still reads.
+  // The first and the last group of its step: those that share its transfer. The result of one must not overlap what another one still
+  // reads.
   std::pair<int, int> at_once(int group) const {
     int begin = group, end = group;
     const auto same = [&, transfer = transfer_of(group)](int other) {
@@ -59,7 +59,7 @@ class Liveness {
     return {begin, end};
   }
 
-  // Of the programs that group k calls, while it does: one at a time.
+  // Arenas for the programs that group k calls, live during the call; they run one at a time.
   void need_arenas(std::size_t k) {
     const int node = at(p_.steps, f_.groups[k].steps[0]).node;
     std::vector<std::uint64_t> bytes;

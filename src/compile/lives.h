@@ -1,4 +1,4 @@
-// When the groups of a program use each memory.
+// The live ranges of memories.
 #pragma once
 #include <map>
 #include <vector>
@@ -7,14 +7,13 @@
 
 namespace shardarray {
 
-/// Of a memory: the groups that use it first and last.
+/// The first and the last group that use a memory.
 struct Life {
   int first = -1, last = -1;
 };
 using Lives = std::map<int, Life>;
 
-/// Of all memories: inputs live from the beginning (-1), results until the end. The arenas of programs that groups call become memories
-/// of `at`.
+/// Of all memories: inputs live from the beginning (-1), results to the end. Adds the arenas of called programs to the memories of `at`.
 Lives lives_of(const Partition& p, const Fusion& f, const std::vector<GroupKernel>& kernels, Addresses& at);
 
 }  // namespace shardarray

@@ -43,11 +43,11 @@ int LocalValues::move(int part, const Layout* to, const MoveReason& why) {
   const bool has_copies = copies_of(part).size() > 1;
   const std::size_t first = p_.transfers.size();
   for (const Layout* next : path) source = transfer_to(source, next, why, part);
-  if (!has_copies) tell_gap(first, *from, *to, type);  // else what a device lacks may be in another one
+  if (!has_copies) tell_gap(first, *from, *to, type);  // else another copy may have what a device lacks
   return source;
 }
 
-// How far the transfers from number `first` on, which bring a value from one layout to another, are from the least possible.
+// Sets the gap between the transfers from number `first` on, which reshard one value, and the lower bound.
 void LocalValues::tell_gap(std::size_t first, const Layout& from, const Layout& to, const Type& t) {
   if (first == p_.transfers.size()) return;
   Transfer all;
@@ -55,21 +55,21 @@ void LocalValues::tell_gap(std::size_t first, const Layout& from, const Layout& 
   const bool has_sums = !from.unreduced().empty() || !to.unreduced().empty();
   const std::int64_t least = from.order() == to.order() ? reshards_.least(&from, &to, t)
                              : has_sums                 ? 0
-                                                        : all.bytes;  // foreign_cost(): what is lacked
+                                                        : all.bytes;  // foreign_cost() counts what is lacked
   if (least == 0) return;
   for (std::size_t k = first; k < p_.transfers.size(); k++)
     p_.transfers[k].gap = std::max(1.0, static_cast<double>(all.bytes) / static_cast<double>(least));
 }
 
-// What adds nothing to any number: of floats -0.
+// The number that changes no sum: -0 for floats.
 static std::uint64_t zero_bits(DType t) {
   constexpr std::uint64_t of_float = 0x8000'0000, both_parts = of_float << 32 | of_float;
   if (t == DType::complex64) return both_parts;
-  if (t == DType::complex128) return std::uint64_t{1} << 63;  // its imaginary part is filled with 0
+  if (t == DType::complex128) return std::uint64_t{1} << 63;  // the imaginary part is filled with 0
   return is_inexact(t) ? std::uint64_t{1} << (8 * itemsize(t) - 1) : 0;
 }
 
-// What each position has where summands are made: who holds a piece first among those along the made sub-axes keeps it.
+// The sources for making summands: of the positions along the made sub-axes the first that holds a piece keeps it.
 static Assembly first_summands(const LocalValue& from, const Layout& to) {
   const AxisList others = outside_of(made_axes(*from.layout, to), concatenated(from.layout->dims()));
   const int n = to.order()->size();

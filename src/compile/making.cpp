@@ -15,7 +15,7 @@ bool is_local(const FlatNode& n, const Rule& rule) {
   return (n.op->form == Form::map || is_elementwise(n.op->form)) && only_passes && !n.op->effect;
 }
 
-// `from` with the dimensions of a term whose factors are `to`, cut as those of the same factors.
+// The layout of a term with factors `to`: sharded like the dimensions of `from` with the same factors.
 const Layout* along(const std::vector<DimFactors>& from, const Layout& layout,
                     const std::vector<DimFactors>& to) {
   std::vector<AxisList> dims(to.size());
@@ -28,13 +28,13 @@ const Layout* along(const std::vector<DimFactors>& from, const Layout& layout,
 }  // namespace
 
 std::vector<Making> makings(const FlatGraph& g, const std::vector<Rule>& rules) {
-  constexpr int deepest = 64;  // what more operations make is made once
+  constexpr int deepest = 64;  // what takes more operations is made once
   std::vector<Making> r(g.nodes.size(), Making::once);
   std::vector<int> depth(r.size(), 0);
   for (std::size_t i = 0; i < r.size(); i++) {
     const FlatNode& n = g.nodes[i];
     for (const int v : n.in) depth[i] = std::max(depth[i], at(depth, at(g.producer, v)) + 1);
-    const auto is_made_anywhere = [&](int v) {  // but what is like another value lies as that does
+    const auto is_made_anywhere = [&](int v) {  // but a `like` value is placed like another one
       const int node = at(g.producer, v);
       return at(r, node) == Making::anywhere && at(g.nodes, node).op->trait != Trait::like;
     };

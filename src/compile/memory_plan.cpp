@@ -1,4 +1,4 @@
-// The static memory plan: donated inputs become outputs, everything temporary gets an offset in its device's arena.
+// The static memory plan: donated inputs become outputs, temporaries get offsets in their device's arena.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -83,7 +83,7 @@ class Planner {
     }
   }
 
-  // May memory m be written over input value i? `within`: m lies somewhere in it.
+  // Whether memory m may overwrite input value i. `within`: m is somewhere inside it.
   bool may_reuse(int m, int i, const Within* within = nullptr) {
     const Life made = lives_[m], read = lives_[i];
     if (read.last < made.first) return true;
@@ -93,7 +93,7 @@ class Planner {
       return within == nullptr &&
              (carries_on(at(p_.steps, x.steps[0]), m, i) || writes_over(at(p_.steps, x.steps[0]), m, i));
     const GroupKernel& k = at(kernels_, made.first);
-    // What is stored: v itself, or what v is a view of. The parts of complex numbers are apart.
+    // What is stored: v itself, or what v is a view of. The parts of complex numbers are separate arguments.
     for (std::size_t output = 0; output < k.args.size(); output++) {
       const KernelAccess& written = k.args[output];
       if (!written.output || at_.storage(written.value).memory != m) continue;
@@ -108,7 +108,7 @@ class Planner {
     return true;
   }
 
-  // Does the loop, at every point on every device, read one where it writes the other?
+  // Whether the loop reads one exactly where it writes the other, at every point on every device.
   bool same_places(const GroupKernel& k, const KernelAccess& read, const KernelAccess& written,
                    const Within* within) {
     if (read.indirect >= 0) return false;
@@ -132,12 +132,12 @@ class Planner {
     return true;
   }
 
-  // Input i is the first carry, and only that, of an iteration that writes m after the first run.
+  // Whether input i is only an initial carry, of a loop that does not write m in its first iteration.
   bool carries_on(const LocalStep& s, int m, int i) const {
     const auto called = p_.iterations.find(s.node);
     if (called == p_.iterations.end()) return false;
     const Iteration& it = called->second.iteration;
-    if (it.length % 2 != 0) return false;  // the first run writes where the last one does
+    if (it.length % 2 != 0) return false;  // the first iteration writes where the last one does
     const auto is_input = [&](int v) { return at_.storage(v).memory == i; };
     for (std::size_t k = 0; k < it.carries; k++)
       if (at_.storage(s.out[k]).memory == m)
@@ -145,7 +145,7 @@ class Planner {
     return false;
   }
 
-  // m is input i with a part written over.
+  // Whether m is input i with a part overwritten.
   bool writes_over(const LocalStep& s, int m, int i) const {
     const std::vector<InPlace> all = in_place_of(s, p_, g_, f_.storage);
     return std::any_of(all.begin(), all.end(), [&](const InPlace& x) {
@@ -185,7 +185,7 @@ class Planner {
     }
   }
 
-  // Of the results without reused memory the first that would have taken that of input i, had it been left where the input is.
+  // The first result without reused memory that would have taken that of input i, had it been left in the input's layout.
   std::string that_lies_elsewhere(std::size_t i) const {
     const LocalValue& x = at_.value(p_.inputs[i]);
     for (std::size_t k = 0; k < output_values_.size(); k++) {
@@ -213,8 +213,8 @@ class Planner {
     }
   }
 
-  // What is gathered, put together or written over by a loop last of all is made in what becomes of it: in results, and in temporary
-  // values where the busiest device then needs no more.
+  // Values that are used last by being gathered, assembled or overwritten by a loop are made in the memory of the result: in that of
+  // program results, and of temporaries if the busiest device then needs no more.
   void lay_in_others() {
     lay_in_results(false);
     place_scratch();
@@ -232,10 +232,10 @@ class Planner {
     place_scratch();
   }
 
-  // Until a result is made its memory is room for large temporary values that end before, the last ones first.
+  // Until a result is written, its memory holds large temporaries that end before, the last ones first.
   void lay_in_unmade_results() {
     if (in_.is_run)
-      return;  // a step of a loop makes its results anywhere in those of all steps, aligned for their elements only
+      return;  // an iteration's results are anywhere in those of all iterations, aligned only for their elements
     constexpr std::uint64_t large = 1 << 16;
     std::vector<std::pair<int, int>> by_end;  // the last group of a memory, the memory
     for (const auto& [m, life] : temporary())
@@ -250,7 +250,7 @@ class Planner {
     std::vector<Within> fresh;
     for (const int v : output_values_) {
       const int result = at_.storage(v).memory;
-      const auto given = aliases_.find(result);  // whose memory is read before it is the result's
+      const auto given = aliases_.find(result);  // the input whose memory it takes
       const int free = given == aliases_.end() ? -1 : lives_[given->second].last;
       int first = lives_[result].first;
       for (auto& [last, m] : by_end) {
@@ -266,7 +266,7 @@ class Planner {
     if (fresh.empty()) return;
     const bool holds_less = most() < held;
     if (holds_less) place_scratch();
-    if (holds_less && needed() < before) {  // in front of what lies in them
+    if (holds_less && needed() < before) {  // before what lies in them
       within_.insert(within_.begin(), std::move_iterator(fresh.begin()), std::move_iterator(fresh.end()));
       return;
     }
@@ -278,7 +278,7 @@ class Planner {
     if (holds_less) place_scratch();
   }
 
-  // At the beginnings of the result's parts, on the same devices, if it fills half of each at least.
+  // At the start of the result's instances, on the same devices, if it fills at least half of each.
   std::optional<Within> room_for(int m, int result) {
     const Memory &memory = at(at_.all(), m), &host = at(at_.all(), result);
     const auto fits = [&](std::size_t i) {
@@ -290,14 +290,14 @@ class Planner {
     return Within{m, result, {}};
   }
 
-  // Bytes of the busiest device, then of all scratch.
+  // Peak bytes of the busiest device, then bytes of all scratch.
   std::pair<std::uint64_t, std::uint64_t> needed() {
     peaks();
     return {std::ranges::max(program_.peak_bytes),
             std::accumulate(program_.scratch_bytes.begin(), program_.scratch_bytes.end(), std::uint64_t{0})};
   }
 
-  // Last ones first, so that it is known where a host lies.
+  // Last groups first: hosts are placed before what lies in them.
   void lay_in_results(bool temporary) {
     for (int k = static_cast<int>(f_.groups.size()) - 1; k >= 0; k--) {
       const Group& group = at(f_.groups, k);
@@ -315,7 +315,7 @@ class Planner {
     }
   }
 
-  // What is gathered or put together lies in the result.
+  // Puts what is gathered or assembled into the result.
   void lay_parts_in(int group, const LocalStep& s, int host) {
     std::map<int, int> reads;  // memory -> how often
     for (const int v : s.in) reads[at_.storage(v).memory]++;
@@ -327,7 +327,7 @@ class Planner {
     }
   }
 
-  // A loop writes over one of the operands that end there.
+  // Lets a loop overwrite one of the operands that it is the last to read.
   void lay_operand_below(int group, int host) {
     for (const KernelAccess& a : at(kernels_, group).args) {
       const int memory = at_.storage(a.value).memory;
@@ -337,7 +337,7 @@ class Planner {
     }
   }
 
-  // Whether every device that has one has as much of the other.
+  // Whether both have instances on the same devices, of the same sizes.
   bool are_alike(int memory, int other) {
     const LocalValue &x = at_.value(memory), &y = at_.value(other);
     const Memory &a = at(at_.all(), memory), &b = at(at_.all(), other);
@@ -353,7 +353,7 @@ class Planner {
     return true;
   }
 
-  // All that it lies in begins to live with it.
+  // All memories that contain it live from its first use on.
   void settle(const Within& w) {
     const int first = lives_[w.memory].first;
     hosts_[w.memory] = w.host;
@@ -362,14 +362,14 @@ class Planner {
     placed_.insert(w.memory);
   }
 
-  // In which memory of its own that one lies in the end.
+  // The outermost memory that contains it.
   int root_of(int memory) const {
     for (auto host = hosts_.find(memory); host != hosts_.end(); host = hosts_.find(memory))
       memory = host->second;
     return memory;
   }
 
-  // Is that group the last one that reads this temporary memory?
+  // Whether that group is the last reader of this temporary memory.
   bool ends_in(int memory, int group) {
     const Life& life = lives_.at(memory);
     return is_temporary(memory, life) && life.last == group;
@@ -384,7 +384,7 @@ class Planner {
     return placed_.contains(root) || takes_no_more(w, root);
   }
 
-  // A host lives longer than it would: from when that is made which lies in it.
+  // A host lives from the first use of what lies in it: whether the arena need not grow for that.
   bool takes_no_more(const Within& w, int root) {
     const int first = lives_[w.memory].first, begins = lives_[root].first;
     if (first >= begins) return true;
@@ -412,7 +412,7 @@ class Planner {
     return r;
   }
 
-  // Each behind its host.
+  // Hosts come first.
   void place_within() {
     for (const Within& w : within_) {
       const Memory& host = at_.memory(w.host);
@@ -425,7 +425,7 @@ class Planner {
     }
   }
 
-  // All sums of bytes below stay in 64 bits.
+  // Keeps all sums of bytes below within 64 bits.
   void check_total() {
     std::int64_t total = 0;
     for (const Memory& memory : at_.all())
@@ -466,11 +466,11 @@ class Planner {
   Lives lives_;
   std::optional<ScratchPlan> scratch_;
   std::vector<int> output_values_;
-  std::set<int> placed_;              // memories that are not in scratch of their own
-  std::map<int, int> aliases_;        // memory of a result -> the donated input that it is written over
-  std::vector<Within> within_;        // each behind its host
+  std::set<int> placed_;              // memories without their own place in scratch
+  std::map<int, int> aliases_;        // memory of a result -> the donated input that it overwrites
+  std::vector<Within> within_;        // hosts come first
   std::map<int, int> hosts_;          // the same: memory -> host
-  std::vector<std::uint64_t> alive_;  // by group: bytes of temporary values where most are, or a little more
+  std::vector<std::uint64_t> alive_;  // by group: temporary bytes of the fullest device, or a little more
 };
 
 }  // namespace

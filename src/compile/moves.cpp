@@ -1,4 +1,4 @@
-// Exchange steps: transfers between layouts, ops that are assembled from boxes, carries of scans.
+// Exchange steps: transfers between layouts, ops assembled from boxes, carries of scans.
 #include <algorithm>
 #include <map>
 #include <unordered_map>
@@ -23,9 +23,9 @@ std::int64_t elements_between(const Shape& to, const Shape& origin, const Shape&
   return s;
 }
 
-// The positions that agree on some sub-axes form a group each.
+// Positions that agree on some sub-axes form a group.
 struct Groups {
-  std::vector<int> of_position, place;  // position -> group, its place there
+  std::vector<int> of_position, place;  // position -> its group, its index there
   std::vector<std::vector<int>> positions;
 };
 
@@ -45,7 +45,7 @@ Groups agreeing(const Addresses& at, const Layout* l, const AxisList& fixed) {
   return g;
 }
 
-// The sub-axes of n devices that are not among `used`.
+// The sub-axes of n devices outside of `used`.
 AxisList other_axes(AxisList used, int n) {
   std::sort(used.begin(), used.end());
   AxisList others;
@@ -58,7 +58,7 @@ AxisList other_axes(AxisList used, int n) {
   return others;
 }
 
-// On these the positions agree that hold the summands of one tile: they may differ in the dimensions and along what is reduced.
+// Positions that agree on these hold the summands of one tile: they may differ in sharded dimensions and along reduced axes.
 AxisList summand_axes(const Layout& from, const Layout& to) {
   AxisList used = without_axes(from.unreduced(), to.unreduced()).value();
   for (const AxisList& d : from.dims()) used.insert(used.end(), d.begin(), d.end());
@@ -67,7 +67,7 @@ AxisList summand_axes(const Layout& from, const Layout& to) {
   return fixed;
 }
 
-// A value that is read: what every position has of it. Made once for all that receive.
+// A value that is read: what every position holds of it. Made once for all receivers.
 class ReadValue {
  public:
   ReadValue(Addresses& at, int v)
@@ -118,7 +118,7 @@ class ReadValue {
   std::vector<Held> held_;
 };
 
-// One item of an exchange, while its pieces are added.
+// One item of an exchange, to which pieces are added.
 struct Receiver {
   Receiver(const Box& t, Exchange::Item& i, std::int64_t size)
       : tile(t), strides(row_major(t.size)), item(i), itemsize(size) {}
@@ -139,7 +139,7 @@ struct Receiver {
   std::int64_t itemsize;
 };
 
-// Partial sums: a piece for each tile that meets the receiver's, from all who hold summands of it.
+// Partial sums: a piece for each tile that overlaps the receiver's, from all holders of its summands.
 class Reduction {
  public:
   Reduction(Addresses& at, int v, int dst)
@@ -168,7 +168,7 @@ class Reduction {
   std::vector<HeldBoxes> held_;
 };
 
-// Data that only moves: partial sums come from where the same summand is.
+// Data that only moves. A partial sum comes from positions with the same summand.
 class Movement {
  public:
   Movement(Addresses& at, int v) : from_(at, v), groups_(from_.groups(from_.layout().unreduced())) {
@@ -182,7 +182,7 @@ class Movement {
   }
 
   const ReadValue& from() const { return from_; }
-  // The moves that fill `target` at position p, which count for those that follow.
+  // The moves that fill `target` at position p; later ones take their load into account.
   const std::vector<BoxMove>& moves(int p, const Box& target) {
     const auto group = static_cast<std::size_t>(groups_.of_position[static_cast<std::size_t>(p)]);
     moves_.clear();
@@ -193,7 +193,7 @@ class Movement {
     }
     return moves_;
   }
-  // The same, whatever was moved before.
+  // The same, regardless of earlier moves.
   const std::vector<BoxMove>& moves_alone(int p, const Box& target) {
     senders_[static_cast<std::size_t>(groups_.of_position[static_cast<std::size_t>(p)])].restart();
     return moves(p, target);
@@ -215,7 +215,7 @@ void move_pieces(const Receiver& r, Movement& m) {
   }
 }
 
-// The part `s` of the output of an op made of boxes, from wherever the elements of the same summand are.
+// The box `s` of an op's output, from any positions that hold its elements (of the same summand).
 void box_pieces(const Receiver& r, const BoxSource& s, Movement& m) {
   const int p = r.item.device;
   for (const BoxMove& b : m.moves_alone(p, source_box(s))) {
@@ -235,7 +235,7 @@ void box_pieces(const Receiver& r, const BoxSource& s, Movement& m) {
   }
 }
 
-// A carry of a scan combines the totals of all tiles in front that are not empty, the farthest first.
+// A scan's carry combines the totals of all non-empty tiles before its own, the farthest first.
 class Carries {
  public:
   Carries(Addresses& at, const LocalStep& s, const FlatNode& n)
@@ -277,7 +277,7 @@ class Carries {
   Groups groups_;
 };
 
-// What a device needs for its tile of an op made of boxes. `sources`: the operands that were needed so far.
+// What a device needs for its tile of an op assembled from boxes. `sources`: the operands that were read so far.
 void assemble(const Receiver& r, const FlatNode& n, const LocalStep& s, std::map<int, Movement>& sources,
               Addresses& at) {
   std::int64_t covered = 0;
@@ -291,7 +291,7 @@ void assemble(const Receiver& r, const FlatNode& n, const LocalStep& s, std::map
   r.item.fill = covered < r.tile.elements();
 }
 
-// The same, of boxes that are known.
+// The same, for known boxes.
 void assemble(const Receiver& r, int p, const Assembly& a, const LocalStep& s,
               std::map<int, Movement>& sources, Addresses& at) {
   for (const BoxSource& b : a.sources[static_cast<std::size_t>(p)]) {
@@ -311,7 +311,7 @@ std::vector<Exchange::Item> empty_items(const Memory& memory) {
   return items;
 }
 
-// Complex numbers are added as twice as many floats: along the last dimension where they lie side by side, else along one more.
+// Complex numbers are added as twice as many floats: along the last dimension if it is contiguous, else along an additional one.
 void combine_parts(Exchange& e) {
   for (Exchange::Item& item : e.items)
     for (Exchange::Piece& x : item.pieces) {
@@ -329,7 +329,7 @@ bool lies_within(const Ref& r, const Ref& host, std::uint64_t bytes) {
   return r.base == host.base && host.offset <= r.offset && r.offset < host.offset + bytes;
 }
 
-// Who receives first chooses first among the senders: that does not depend on the order of the target's devices.
+// Receivers choose senders in order of position, whatever the order of the target's devices.
 std::vector<Exchange::Item*> by_position(std::vector<Exchange::Item>& items) {
   std::vector<Exchange::Item*> sorted;
   sorted.reserve(items.size());
@@ -340,7 +340,7 @@ std::vector<Exchange::Item*> by_position(std::vector<Exchange::Item>& items) {
 
 }  // namespace
 
-// A device has what lies in its own tile already, and needs every element once from each that has summands of it.
+// A device already has what lies in its own tile, and needs every element once from each holder of a summand.
 std::pair<Exchange, std::int64_t> outline_exchange(const LocalStep& s, Addresses& at) {
   const int src = s.in[0], dst = s.out[0];
   const Layout &from = *at.value(src).layout, &to = *at.value(dst).layout;

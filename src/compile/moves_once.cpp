@@ -52,23 +52,23 @@ class MovesOnce {
       if (where == all_copies) break;
     }
     return inputs;
-  } catch (const ShardingError&) {  // policy::strict refuses a transfer, in what a run calls
+  } catch (const ShardingError&) {  // policy::strict refuses a transfer, in what the body calls
     return inputs;
   }
 
  private:
   static constexpr std::size_t kMostPutBack = 12, kMostLeftOut = 3;  // copies
 
-  /// Of all runs, of what comes before them and is combined behind.
+  /// Of all iterations, and of what moves before and after them.
   struct Price {
     double all = 0, bytes = 0;
     double held = 0;  // bytes of constants and carries
   };
-  // As a sum.
+  // Whether it is requested as a partial sum.
   bool is_asked(std::size_t k) const {
     return given_[k] && !given_[k]->unreduced().empty() && given_[k]->order() == order_;
   }
-  // Operands may come from other devices.
+  // Operands may be on other devices.
   double cost(const Layout* from, const Layout* to, const Type& t) {
     return from->order() == to->order() ? reshards_.cost(from, to, t).moved
                                         : static_cast<double>(reshards_.transfer(from, to, t).bytes);
@@ -77,12 +77,12 @@ class MovesOnce {
     const auto runs = static_cast<double>(it_.length);
     Price r = price_outside(where);
     r.all += runs * one.price;
-    each_transfer(one, [&](const Transfer& t, double times) {  // in what it calls, too
+    each_transfer(one, [&](const Transfer& t, double times) {  // also in what it calls
       r.bytes += runs * times * static_cast<double>(t.bytes);
     });
     return r;
   }
-  // Before and behind the runs.
+  // Before and after the iterations.
   Price price_outside(const RunLayouts& where) {
     Price r;
     for (std::size_t k = 0; k < it_.first_element(); k++) {
@@ -98,14 +98,14 @@ class MovesOnce {
     }
     return r;
   }
-  // Constants that these axes do not cut.
+  // Constants are no longer sharded along these axes.
   RunLayouts with_copies(const SubAxes& sub_axes, const SubAxisList& kind, RunLayouts inputs) const {
     for (std::size_t k = 0; k < it_.constants; k++)
       if (sub_axes.can_express(*inputs[k]))
         inputs[k] = to_layout(sub_axes, without(to_sub_axes(sub_axes, *inputs[k]), kind));
     return inputs;
   }
-  // Carries that are sums over these axes; those that are given as sums, as they are given.
+  // Carries become partial sums over these axes; those that are given as partial sums stay as given.
   RunLayouts with_sums(const SubAxes& sub_axes, const SubAxisList& kind, RunLayouts inputs) const {
     for (std::size_t k = 0; k < it_.carries; k++) {
       const Layout*& l = inputs[it_.constants + k];
@@ -123,8 +123,8 @@ class MovesOnce {
       best_ = other;
     }
   }
-  // Copies of all constants, else of all but the largest: to read data again is dearer than to move it, parameters are smaller. The
-  // carries settle for them, if asked for.
+  // Copies of all constants, else of all but the largest: reading data again costs more than moving it, and parameters are smaller.
+  // `settles`: the carries settle for them.
   void consider_copies(const SubAxes& sub_axes, const SubAxisList& kind, const RunLayouts& from,
                        bool settles) {
     RunLayouts copies = with_copies(sub_axes, kind, from);
@@ -149,7 +149,7 @@ class MovesOnce {
       copies[largest] = from[largest];
     }
   }
-  // Constants of which no copy is needed beside the others, and carries that had better be whole: counters.
+  // Drops copies that are not needed beside the others, and partial sums of carries that are better combined: counters.
   void put_back(const RunLayouts& inputs) {
     std::size_t tried = 0;
     for (std::size_t k = 0; k < it_.first_element() && tried < kMostPutBack; k++) {

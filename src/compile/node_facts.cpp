@@ -10,11 +10,11 @@ namespace shardarray {
 
 namespace {
 
-// All that a price depends on but where things are. A broadcast that is made where it is needed counts with what it is made of.
+// All that a price depends on except layouts. A broadcast that is made at its use counts with what it is made of.
 StateKey fixed_key(const FlatNode& n, const Rule& rule, const FlatGraph& g, const std::vector<Rule>& rules,
                    const std::vector<Making>& makings) {
   StateKey key;
-  key.reserve(96);  // of most nodes
+  key.reserve(96);  // enough for most nodes
   KeyWriter k(key);
   const Op& op = *n.op;
   k.add(static_cast<std::int64_t>(op.form));

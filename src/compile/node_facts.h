@@ -1,4 +1,4 @@
-// What placing asks of the nodes of a program again and again, found once.
+// What placement needs to know of a program's nodes again and again, found once.
 #pragma once
 #include "compile/making.h"
 #include "compile/uses.h"
@@ -10,9 +10,9 @@ struct NodeFacts {
 
   std::vector<Making> makings;  ///< by node
   Uses uses;
-  std::vector<bool> wanted;                 ///< by value: as summands, see wanted_summands()
+  std::vector<bool> wanted;                 ///< by value: requested as summands, see wanted_summands()
   std::vector<std::vector<Linear>> linear;  ///< by node: per operand
-  /// By node. Layers of a network that look alike have equal numbers: what their places cost depends on nothing but the places.
+  /// By node. Similar layers of a network have equal numbers: their cost depends on layouts alone.
   std::vector<int> kinds;
 };
 

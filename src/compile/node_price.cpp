@@ -51,7 +51,7 @@ NodePrice::Place NodePrice::place_of(const Layout& l) const {
 
 bool NodePrice::sums_fit(const Assignment& a) const {
   if (!s_.pending.empty() && cut_factor(*s_.rule, a, Role::scan))
-    return false;  // its carries are not in parts
+    return false;  // carries of a scan cannot be summands
   Reducer reducer = s_.pending.empty() ? Reducer::none : Reducer::sum;
   for (std::size_t f = 0; f < a.size(); f++)
     if (const Factor& factor = s_.rule->factors[f]; factor.role == Role::reduce && !a[f].empty()) {
@@ -68,7 +68,7 @@ std::vector<const Layout*> NodePrice::layouts(const std::vector<Placed>& all) {
   return r;
 }
 
-// Of a movement between even tiles, as Reshards has it.
+// The cost of a move between even tiles, the same as by Reshards.
 std::optional<MoveCost> NodePrice::even_cost(const SubAxisDims& from, const SubAxisDims& to,
                                              const Type& t) const {
   const std::optional<std::int64_t> moved = even_move(from, to, t.shape, sub_axes_);
@@ -82,7 +82,7 @@ std::optional<MoveCost> NodePrice::even_cost(const SubAxisDims& from, const SubA
                   takes_memory ? model_.peak(add_sizes(held(from), held(to))) : 0};
 }
 
-// From the nearest place, where it comes from any of them by such a movement.
+// From the nearest source, if moves from all of them are even.
 std::optional<MoveCost> NodePrice::even_fetch(std::size_t k, const Placed& to) const {
   if (!to.summed.empty() && sources_[k].size() > 1) return std::nullopt;
   std::optional<MoveCost> least;
@@ -145,13 +145,13 @@ bool NodePrice::place_operand(const Assignment& a, std::size_t k) {
 MoveCost NodePrice::to_preference(const TermState& t, const Layout* made) {
   const MoveCost direct = reshards_.cost(made, t.layout, t.type);
   if (made->unreduced().empty() || !s_.pending.empty()) return direct * t.weight;
-  // the partial result will be combined somewhere: at its place, or on the way to the preference
+  // a partial sum will be combined somewhere: in place, or on the way to the preference
   const Layout* here = Layout::of(made->order(), made->dims());
   return smaller(reshards_.cost(made, here, t.type) + reshards_.cost(here, t.layout, t.type) * t.weight,
                  direct);
 }
 
-// Whatever becomes of partial sums, each device receives what the others have of its part, or replicas share that.
+// A lower bound: however it is combined, each device receives the others' summands of its part, or replicas share that.
 MoveCost NodePrice::least_of_sums(const Place& from, const Type& t) const {
   const std::int64_t summands = parts_of(from.summed, sub_axes_);
   const std::int64_t bytes =
@@ -187,7 +187,7 @@ bool NodePrice::place_result(const Assignment& a, std::size_t k) {
   return true;
 }
 
-// Products multiply every element of one operand with many of the other; all other ops look at each once.
+// Products combine every element of one operand with many of the other; all other ops visit each once.
 double NodePrice::work(const std::vector<std::int64_t>& parts) const {
   SmallVector<double, 8> sizes;
   double all = 1, most = 0;
@@ -216,7 +216,7 @@ double NodePrice::work(const Assignment& a) const {
   return work(parts);
 }
 
-// Whether operand k comes at no cost: made in its place, or there already for an operand before it.
+// Whether operand k is free: made in place, or already brought for an earlier operand.
 bool NodePrice::is_there(std::size_t k) const {
   bool there = s_.operands[k].free;
   for (std::size_t j = 0; j < k; j++)
@@ -224,7 +224,7 @@ bool NodePrice::is_there(std::size_t k) const {
   return there;
 }
 
-// What a device holds for the node: operands where it needs them, and results.
+// Bytes that a device holds for the node: operands in the layouts it needs, and results.
 std::int64_t NodePrice::bytes_at_once(const Strategy& d) const {
   std::int64_t bytes = 0;
   const auto add = [&](const Layout& l, const Type& t) {
@@ -248,7 +248,7 @@ std::int64_t neighbours_bytes(const NodeState& s, const Strategy& d) {
   return bytes;
 }
 
-// Counted device by device, and the same in many searches.
+// Counted device by device, and repeated in many searches: cached.
 std::int64_t NodePrice::neighbours(const Strategy& d) {
   const Op& op = *s_.node->op;
   const auto scan = cut_factor(*s_.rule, d.assignment, Role::scan);
@@ -287,7 +287,7 @@ void NodePrice::consider(const Assignment& a, double computed, double most, Stra
     if (!is_better()) return;
   }
   if (left_out_ && std::ranges::find(*left_out_, layouts(in_)) != left_out_->end()) return;
-  // Whether what is not known yet is as little as it may be.
+  // Computes an unknown cost; false if the candidate is then no better.
   const auto find_cost = [&](Placed& p, const auto& cost) {
     if (p.has_cost) return true;
     p.cost = cost();

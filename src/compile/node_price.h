@@ -1,4 +1,4 @@
-// What one node costs under an assignment of sub-axes to its factors.
+// The cost of one node under an assignment of sub-axes to its factors.
 #pragma once
 #include <optional>
 #include <unordered_map>
@@ -9,41 +9,41 @@
 
 namespace shardarray {
 
-/// Bytes that the busiest device receives from neighbours where its operands lie as they should: halos, carries of a scan.
+/// Bytes that the busiest device receives from neighbours once operands are in their layouts: halos, carries of a scan.
 std::int64_t neighbours_bytes(const NodeState& s, const Strategy& d);
 
 class NodePrice {
  public:
   NodePrice(const NodeState& s, SubAxisLayouts& layouts, Reshards& reshards);
-  /// Takes an assignment, whose work is `computed`, for `best` where it is cheaper and moves at most `most`.
+  /// Takes an assignment, whose work is `computed`, as `best` if it is cheaper and moves at most `most`.
   void consider(const Assignment& a, double computed, double most, Strategy& best);
-  /// From now on only strategies whose operands lie in none of these ways count.
+  /// From now on ignores strategies whose operands are in any of these layouts.
   void leave_out(const std::vector<std::vector<const Layout*>>& operands) { left_out_ = &operands; }
-  /// The node uncut, at any price.
+  /// The node unsharded, at any price.
   Strategy uncut();
-  /// Arithmetic on the busiest device.
+  /// The cost of arithmetic on the busiest device.
   double work(const Assignment& a) const;
-  /// The same of factors cut into so many parts each.
+  /// The same for factors sharded into so many parts each.
   double work(const std::vector<std::int64_t>& parts) const;
 
  private:
   // One operand or result.
   struct Placed {
     SubAxisDims dims;
-    SubAxisList summed;  // of its partial sums
+    SubAxisList summed;  // over which it is a partial sum
     Reducer reducer = Reducer::none;
     MoveCost cost;
-    bool has_cost = true;  // else it is at least this, and found when that might be the best
+    bool has_cost = true;  // else `cost` is a lower bound; it is computed if that might be the best
   };
   using KnownCosts = std::unordered_map<const Layout*, MoveCost>;
-  // Where something is.
+  // A layout by its sub-axes.
   struct Place {
     SubAxisDims dims;
     SubAxisList summed;
   };
 
   bool sums_fit(const Assignment& a) const;
-  // Place one of the candidate; false: it cannot be.
+  // Place one operand or result of the candidate; false if that is impossible.
   bool place_operand(const Assignment& a, std::size_t k);
   bool place_result(const Assignment& a, std::size_t k);
   const Layout* layout(const Placed& p) { return layouts_.of(p.dims, p.summed, p.reducer); }
@@ -67,7 +67,7 @@ class NodePrice {
   Reshards& reshards_;
   const CostModel& model_;
   std::vector<KnownCosts> operand_costs_, result_costs_;
-  std::vector<std::vector<Place>> sources_;  // of each operand; none where what it costs takes layouts
+  std::vector<std::vector<Place>> sources_;  // of each operand; empty if its cost needs layouts
   std::vector<Place> preferences_;           // of each result
   const std::vector<std::vector<const Layout*>>* left_out_ = nullptr;
   std::vector<Placed> in_, out_;  // of the candidate

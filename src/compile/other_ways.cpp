@@ -19,22 +19,22 @@ namespace shardarray {
 
 namespace {
 
-/// A strategy as what has to be done for it, and the bytes that the busiest device receives for that.
+/// A strategy as the actions it takes, and the bytes that the busiest device receives for them.
 struct Way {
   std::int64_t bytes = 0;
   std::vector<std::string> done,
       code;  // `operand 1 as [{x}, {}]`, `reshard(operand 1, NamedSharding(mesh, P("x")))`
   std::vector<Transfer> transfers;
-  bool in_parts = false;  // the mesh needs axes in parts
+  bool in_parts = false;  // splits axes of the mesh
   bool asks_neighbours = false;
 };
-/// Transfers one after the other.
+/// Consecutive transfers.
 struct Along {
   std::int64_t bytes = 0;
   std::vector<Transfer> transfers;  // without those that move nothing
 };
 
-// What the busiest device receives until a value of type t is in `to`.
+// The transfers of a value of type t to layout `to`, and what the busiest device receives in them.
 Along along(const Layout* from, const Layout* to, const Type& t, Reshards& reshards) {
   Along all;
   const auto add = [&](Transfer x) {
@@ -56,7 +56,7 @@ Way way_of(const NodeState& s, const Strategy& d, const Mesh* mesh, Reshards& re
     way.bytes = add_sizes(way.bytes, a.bytes);
     way.transfers.insert(way.transfers.end(), a.transfers.begin(), a.transfers.end());
   };
-  std::set<std::pair<int, const Layout*>> moved;  // values, as the node's operands name them
+  std::set<std::pair<int, const Layout*>> moved;  // flat values
   for (std::size_t k = 0; k < s.operands.size(); k++) {
     const TermState& t = s.operands[k];
     if (t.free) continue;
@@ -94,7 +94,7 @@ Way way_of(const NodeState& s, const Strategy& d, const Mesh* mesh, Reshards& re
   return way;
 }
 
-/// What the planner would take next, whatever policy strict refuses; `most` of those that `wanted` wants.
+/// The planner's next choices, whatever policy strict refuses; `most` of those that satisfy `wanted`.
 template <class Wanted>
 std::vector<Way> ways_but(NodeState& s, const Strategy& d, StrategySearch& search, const CompileInput& in,
                           std::size_t most, const Wanted& wanted) {

@@ -1,6 +1,5 @@
-// Global graph -> per-device graph: every node where it was decided to run, every transfer explicit. A node is placed before its
-// users are, by what they are believed to prefer; so the program is placed again, by what they turned out to need, and the cheapest
-// plan of all is kept.
+// Global graph -> per-device graph: every node by its strategy, every transfer explicit. A node is placed before its users, by what they
+// are expected to prefer; so the program is placed again, by what they turned out to need, and the cheapest plan is kept.
 #include <algorithm>
 #include <list>
 #include <numeric>
@@ -19,16 +18,16 @@ namespace shardarray {
 
 namespace {
 
-constexpr int kMostTrials = 3, kMostOfDraft = 1;  // of one kind of search; later ones hardly ever find more
+constexpr int kMostTrials = 3, kMostOfDraft = 1;  // per kind of search; later ones hardly ever find more
 constexpr std::size_t kMostDecided = 64, kMostDetours = 24,
-                      kMostPlaces = 8;     // of programs that are planned soon
-constexpr double kOneMoreTransfer = 4096;  // bytes for which a plan may have one more: about a microsecond
+                      kMostPlaces = 8;     // limits that keep planning fast
+constexpr double kOneMoreTransfer = 4096;  // bytes that one transfer less is worth: about a microsecond
 
-// A price of one transfer, the place of its step included.
+// The price of one transfer, including that of its step.
 double price_of(const Transfer& t, const CostModel& cost) {
   return cost.transfer(t.bytes) + kOneMoreTransfer;
 }
-// Its work and all that moves.
+// The price of its work and of all that moves.
 double price_of(const Trial& trial, const CostModel& cost) {
   double price = trial.work;
   each_transfer(trial.partition,
@@ -36,7 +35,7 @@ double price_of(const Trial& trial, const CostModel& cost) {
   return price;
 }
 
-// What all users of a value needed is preferred as if it were given. False: nothing is new.
+// Layouts that all users of a value needed count as if they were given. False if nothing is new.
 bool renew(Preferences& p, const Trial& t, const FlatGraph& g, const SubAxes& sub_axes) {
   std::vector<bool> is_output(p.dims.size());
   for (const int v : g.outputs) at(is_output, v) = true;
@@ -55,10 +54,10 @@ bool renew(Preferences& p, const Trial& t, const FlatGraph& g, const SubAxes& su
   return is_new;
 }
 
-// Whether other plans may be better. Who asks for `follow` or `strict` gets what is placed first, and its errors.
+// Whether other plans may be better. With `follow` or `strict` the first placement counts, and its errors.
 bool may_choose(const FlatGraph& g, const Partition& first) { return !first.transfers.empty() && is_auto(g); }
 
-// Results that nobody placed lie where the first plan has them: not where it is cheapest to leave them.
+// Results without a requested layout stay where the first plan has them, not where it is cheapest to leave them.
 void place_outputs(Preferences& p, const Partition& first, const FlatGraph& g, const SubAxes& sub_axes) {
   for (std::size_t k = 0; k < g.outputs.size(); k++) {
     const Layout*& to = p.outputs[k];
@@ -87,15 +86,15 @@ struct Plan {
   Copies copies = {};
 };
 
-/// A trial, and how the next one was to be.
+/// A trial, and the preferences for the next one.
 struct Tried {
   Preferences by, renewed;
-  bool is_new = false;  // what was renewed
+  bool is_new = false;  // whether `renewed` has anything new
   StrategySearch* search = nullptr;
 };
 
-// Whether more plans are made of the best one by changing it. What is called, and what is called often, is planned too often for that;
-// collectives are as the program says.
+// Whether to vary the best plan. Called programs, and programs that call others, are planned too often for that; collectives are fixed by
+// the program.
 bool may_vary(const Plan& best, const FlatGraph& g, const CompileInput& in) {
   const auto is_collective = [](const FlatNode& n) { return n.op->trait == Trait::asked; };
   return !std::ranges::any_of(g.nodes, is_collective) && !in.is_run &&
@@ -104,7 +103,7 @@ bool may_vary(const Plan& best, const FlatGraph& g, const CompileInput& in) {
 
 double sum_of(const std::vector<double>& all) { return std::accumulate(all.begin(), all.end(), 0.0); }
 
-/// Other ways to place a program, by which it may be cheaper than by the best one so far.
+/// Variations of the best plan so far, which may be cheaper.
 class Variations {
  public:
   Variations(Plan& best, FlatGraph& g, const CompileInput& in, const Propagation& propagation,
@@ -120,8 +119,8 @@ class Variations {
     place_outputs(by_, best.trial.partition, g, propagation.sub_axes);
   }
   void share_copies() { count_on_copies(best_.trial, by_, best_.detours); }
-  // Counting on copies, too: summands that are combined late come of operands that several products read. From the preferences of the
-  // program: those of the best plan are renewed for sums that are combined at once.
+  // Counts on copies, too: partial sums that are combined late depend on operands that several products read. Starts from the program's
+  // preferences: those of the best plan are renewed for sums that are combined at once.
   void share_sums() {
     for (const Preferences& by : shared_sums(propagation_.preferences, g_, propagation_, facts_)) {
       Plan now = placed(by, {}, {});
@@ -129,7 +128,7 @@ class Variations {
       keep_if_cheaper(std::move(now), worth());
     }
   }
-  // A node that takes a dearer way may spare others more.
+  // A costlier strategy for one node may save more at others.
   void take_detours() {
     const std::vector<int> decided = best_.trial.decided;
     if (decided.size() < 2 || decided.size() > kMostDecided) return;
@@ -143,13 +142,13 @@ class Variations {
   }
 
  private:
-  // What stays for long has to save as much: it has to be worth its memory.
+  // What is held for long must be worth its memory.
   double worth() const {
     double moves = 0;
     for (const Transfer& t : best_.trial.partition.transfers) moves += price_of(t, in_.cost);
     return moves * kWorthMemory;
   }
-  // Copies that would serve in trial `t`. Nodes that gain nothing by whole ones, which cost them nothing, gain nothing by others.
+  // Tries copies that would have served in trial `t`. Nodes that gain nothing from replicated ones, which are free, gain from no others.
   void count_on_copies(const Trial& t, Preferences by, std::vector<int> detours) {
     const double saving = worth(), moved = sum_of(t.moved);
     for (Copies& copies : shared_copies(t, saving, g_, facts_, *best_.search)) {
@@ -164,7 +163,7 @@ class Variations {
     p.trial = place_nodes(g_, in_, propagation_, facts_, {&p.by, p.search, &spelled_, p.detours, p.copies});
     return p;
   }
-  // The best plan from now on, if it is cheaper by more than this and moves no more.
+  // Makes it the best plan, if it is cheaper by more than `saving` and moves no more.
   void keep_if_cheaper(Plan p, double saving) {
     const double price = price_of(p.trial, in_.cost);
     if (price >= price_ - saving || received_bytes(p.trial.partition) > received_bytes(best_.trial.partition))
@@ -180,7 +179,7 @@ class Variations {
   const Propagation& propagation_;
   const NodeFacts& facts_;
   SpelledLayouts& spelled_;
-  Preferences by_;  // of the best plan, whose results lie where it has them
+  Preferences by_;  // of the best plan, with its results fixed
   double price_;
 };
 
@@ -226,7 +225,7 @@ static Partition best_of_trials(FlatGraph& g, const CompileInput& in, Propagatio
     variations.share_sums();
     variations.share_copies();
   }
-  if (in.tells_runner_ups) {  // which takes a search more for whatever moves: of the best plan alone
+  if (in.tells_runner_ups) {  // one more search for whatever moves: only for the best plan
     best->trial = place_nodes(g, in, propagation, facts,
                               {&best->by, best->search, &spelled, best->detours, best->copies, true});
   }
@@ -253,7 +252,7 @@ Partition partition(FlatGraph& g, const CompileInput& in) {
     if (other.price >= best.price) return best;
     g = std::move(*by_columns);
     return other;
-  } catch (const ShardingError&) {  // policy::strict refuses its transfers, in a body
+  } catch (const ShardingError&) {  // policy::strict refuses its transfers, in a loop's body
     return best;
   }
 }

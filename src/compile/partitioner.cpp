@@ -48,7 +48,7 @@ class Partitioner {
     for (std::size_t k = 0; k < g_.inputs.size(); k++) add_input(static_cast<int>(k));
     const std::size_t given = g_.nodes.size(), given_values = g_.types.size();
     const auto scans = std::ranges::count_if(rules_, [](auto& r) { return r.has(Role::scan); });
-    g_.nodes.reserve(g_.nodes.size() + 2 * static_cast<std::size_t>(scans));  // references stay
+    g_.nodes.reserve(g_.nodes.size() + 2 * static_cast<std::size_t>(scans));  // references stay valid
     for (int i = 0; i < static_cast<int>(given); i++) visit(i);
     p_.of_value.resize(g_.types.size(), -1);
     for (std::size_t k = 0; k < g_.outputs.size(); k++) p_.outputs.push_back(output(k));
@@ -90,12 +90,12 @@ class Partitioner {
                    {reason, n, line_of(n), asked || at(asked_, v), others, k, &at(g_.nodes, maker)});
   }
 
-  // Whether each device may have the whole of what is free as its part of `layout`: of a sum only where that is zero.
+  // Whether each device may have all of a free value as its part of `layout`: as a summand only if it is zero.
   bool adds_nothing(int v, const Layout* layout) const {
     return layout->unreduced().empty() || layout->reducer() != Reducer::sum || literal(v, g_) == 0;
   }
 
-  // Where a result lies that nothing asks for elsewhere.
+  // The layout of a result for which nothing else is requested.
   const Layout* preferred(int v) {
     return is_anywhere(v) ? layouts_.of(at(preferences_.dims, v)) : strategy_of(at(g_.producer, v)).out[0];
   }
@@ -104,7 +104,7 @@ class Partitioner {
     return making_of(v) == Making::once ? at(p_.of_value, v) : make(v, preferred(v), by, at(asked_, v));
   }
 
-  // v in `layout`, of its operands where they have to be for that.
+  // v in `layout`, made from operands in the layouts which that needs.
   int make(int v, const Layout* layout, const FlatNode& by, bool asked) {
     auto [it, fresh] = made_.try_emplace({v, layout}, -1);
     if (!fresh) return it->second;
@@ -170,13 +170,13 @@ class Partitioner {
 
   RunnerUp runner_up_of(int i, const Strategy& d) {
     const NodeState s = state_of(i);
-    if (std::ranges::find(how_.detours, i) != how_.detours.end()) return {};  // it spares others more
+    if (std::ranges::find(how_.detours, i) != how_.detours.end()) return {};  // it saves more at others
     const auto [it, fresh] = runner_ups_.try_emplace(key_of(s));
     if (fresh) it->second = runner_up(s, d, search_, in_);
     return it->second;
   }
 
-  // The operand itself, under another name: only what reads that comes behind the others.
+  // The operand under another name, whose readers run after the other operands.
   void emit_behind(int i) {
     const FlatNode& n = at(g_.nodes, i);
     LocalStep s{i, -1, {}, {}};
@@ -205,7 +205,7 @@ class Partitioner {
     if (called.iteration.length > 1) give_second_buffers(p_, values_, called.carries);
   }
 
-  // Of a repetition the condition's answer has a buffer.
+  // A repetition also has a buffer for its condition's result.
   void emit_branches(int i) {
     const FlatNode& n = at(g_.nodes, i);
     PlacedBranches placed = place_branches(n, g_, operand_layouts(n),
@@ -220,7 +220,7 @@ class Partitioner {
                                               static_cast<int>(p_.steps.size()) - 1));
   }
 
-  // An operand as the decision sees it; placements that the sub-axes cannot express are left at once.
+  // An operand's layout in the search; if sub-axes cannot express it, the operand is moved at once.
   const Layout* expressible(int v, const FlatNode& by) {
     if (const int node = at(g_.producer, v); at(facts_.makings, node) == Making::at_use)
       return layout_of_result(at(rules_, node), *expressible(at(g_.nodes, node).in[0], by));
@@ -285,8 +285,8 @@ class Partitioner {
     return s;
   }
 
-  // The sub-axes of partial sums that may pass through: all joint operands carry the same, or one `each` operand carries one. Where
-  // the program asks for summands they pass whoever else uses them, also beside whole operands.
+  // The sub-axes of partial sums that may pass through: all joint operands carry the same ones, or one `each` operand carries them. If the
+  // program requests summands, they pass whoever else uses them, also beside operands that are not partial.
   SubAxisList passing_sums(const NodeState& s, const FlatNode& n, const std::vector<Linear>& linear) const {
     if (is_half(n.out_types[0].dtype)) return {};  // combined in float32, rounded once
     const Layout* pending = nullptr;
@@ -354,7 +354,7 @@ class Partitioner {
     p_.steps.push_back(std::move(s));
   }
 
-  // Operands of which devices read more than their tiles, or parts: what they read, as values of their own.
+  // Operands of which devices read more than their tiles, or parts: what they read become values of their own.
   void fetch_windows(int i, const Strategy& d, LocalStep& s) {
     for (Window& w : windows_of(at(g_.nodes, i), d.in, d.out)) {
       LocalStep fetch{-1, add_transfer(i, d, std::move(w.transfer)), {s.in[w.operand]}, {}};
@@ -366,7 +366,7 @@ class Partitioner {
     }
   }
 
-  // The transfer of node i that brings what neighbours have; -1: everything is at home.
+  // The transfer of node i that brings neighbours' data; -1: all data is local.
   int add_transfer(int i, const Strategy& d, Transfer t) {
     const FlatNode& n = at(g_.nodes, i);
     if (t.bytes == 0) return -1;
@@ -381,7 +381,7 @@ class Partitioner {
     return static_cast<int>(p_.transfers.size()) - 1;
   }
 
-  // Of the scan i along factor f, whose tiles `local` are scanned: each combined with what lies in front of it. -1: nothing does.
+  // For scan i along sharded factor f: combines each scanned tile, made by `local`, with the totals before it. -1: there are none.
   int carried(int i, const Strategy& d, std::size_t f, LocalStep& local) {
     const std::size_t dim = scanned_dim(at(rules_, i), f);
     const FlatNode& n = at(g_.nodes, i);
@@ -405,7 +405,7 @@ class Partitioner {
     return add_step({tail.combine, -1, {everywhere, scanned}, {}}, n.out_types[0], d.out[0]);
   }
 
-  // A constraint or a requested result puts what node i makes where it is made: directly, or by a few other steps that change
+  // Whether a constraint or a requested result places node i's result as it is made: directly, or after a few other steps that change
   // extents or order (stack is made of pads).
   bool places_result(int i, const Layout* l, int steps = 3) const {
     const FlatNode& n = at(g_.nodes, i);
@@ -424,7 +424,7 @@ class Partitioner {
     return std::all_of(n.in.begin(), n.in.end(), [&](int v) { return at(asked_, v); });
   }
 
-  // What is made of a collective's operand alone, by rearranging or reducing, or carries its partial sums, moves with it.
+  // Whether it moves with a collective's operand: made from that alone, by rearranging or reducing, or carrying its partial sums.
   bool passes_asking(const FlatNode& n, const Strategy& d) const {
     const bool rearranges = n.op->form == Form::map || n.op->form == Form::view ||
                             n.op->form == Form::reduce || n.op->form == Form::boxes ||
@@ -478,16 +478,16 @@ class Partitioner {
   const std::vector<Rule>& rules_;
   const Preferences& preferences_;
   std::vector<bool> asked_ = std::vector<bool>(g_.types.size());     // by value: the program asks to move it
-  std::vector<std::vector<const Layout*>> needed_{g_.types.size()};  // by value: where users need it
-  double work_ = 0;                                                  // price of what is computed
-  std::vector<int> movers_, others_;  // nodes that had a choice: something moves for them, or nothing
+  std::vector<std::vector<const Layout*>> needed_{g_.types.size()};  // by value: layouts that users need
+  double work_ = 0;                                                  // price of arithmetic
+  std::vector<int> movers_, others_;  // nodes that had a choice: with and without moves
   std::vector<double> moved_ = std::vector<double>(g_.nodes.size());  // by node
   Partition p_;
   const NodeFacts& facts_;
   SubAxisLayouts& layouts_;
   LocalValues values_;
   std::map<std::pair<int, const Layout*>, int> made_;  // made where they are needed
-  std::map<int, int> results_;  // value -> what a result of it is, where others read it elsewhere
+  std::map<int, int> results_;  // value -> its copy that is a result, where others read another copy
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// One way to place all nodes of a program.
+// One placement of all nodes of a program.
 #pragma once
 #include "compile/node_facts.h"
 #include "compile/spelled_layouts.h"
@@ -6,16 +6,16 @@
 
 namespace shardarray {
 
-/// By flat value: where else it is than where it was made; null: nowhere. Empty: none is.
+/// By flat value: a second layout in which it exists; null: none. Empty: none for all values.
 using Copies = std::vector<const Layout*>;
 
 struct Trial {
   Partition partition;
-  GraphTail tail;   ///< of its program, behind the graph: what combines cut scans with their carries
+  GraphTail tail;   ///< of its program, behind the graph: combines sharded scans with their carries
   double work = 0;  ///< the price of what is computed
   std::vector<const Layout*>
-      needed;  ///< by flat value: where all needed it that use it; null: in several places, or nowhere
-  std::vector<int> decided;   ///< nodes that had a choice, those for which something moves first
+      needed;                 ///< by flat value: the layout that all its users needed; null: several, or none
+  std::vector<int> decided;   ///< nodes that had a choice; first those for which something moves
   std::vector<double> moved;  ///< by node: the price of what moves for it
 };
 /// How a program is placed.
@@ -23,11 +23,11 @@ struct Placing {
   const Preferences* preferences;
   StrategySearch* search;
   SpelledLayouts* spelled;
-  std::vector<int> detours = {};  ///< nodes that take the next best strategy; twice: the one behind that
-  Copies copies = {};  ///< that nodes count on, as if they were there: the first that reads one brings it
-  bool tells = false;  ///< notes of what moves something name the next best way
+  std::vector<int> detours = {};  ///< nodes that take the second-best strategy; named twice: the third-best
+  Copies copies = {};  ///< that nodes count on, as if they existed: the first that reads one makes it
+  bool tells = false;  ///< notes name the second-best strategy of nodes that move something
 };
-/// In the order of the program, each node by its cheapest strategy for the preferences. `g` is as it was: its tail is the trial's.
+/// In program order, each node by its cheapest strategy for the preferences. `g` is restored: its new tail is in the trial.
 Trial place_nodes(FlatGraph& g, const CompileInput& in, const Propagation& propagation,
                   const NodeFacts& facts, const Placing& how);
 

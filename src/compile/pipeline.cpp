@@ -1,5 +1,4 @@
-// The passes, in order. Each is checked after it ran (SHARDARRAY_VERIFY builds) and printed when it changed something
-// (SHARDARRAY_DEBUG=2).
+// The passes, in order. Each is checked after it ran (SHARDARRAY_VERIFY builds), and printed if it changed something (SHARDARRAY_DEBUG=2).
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -104,7 +103,7 @@ FlatGraph simplify_and_order(const FlatGraph& graph, int devices, const Target& 
   return simplified(g);
 }
 
-// All passes behind those that know nothing of placements.
+// All passes after those that ignore placement.
 static Compiled place(FlatGraph g, const CompileInput& in) {
   Compiled out;
   Partition p = partition(g, in);
@@ -115,7 +114,7 @@ static Compiled place(FlatGraph g, const CompileInput& in) {
   if (kVerify) verify(f, p);
   show("fuse, schedule", prints_passes() ? text_of(f, p, g) : "");
   timed("plan", [&] { plan(p, std::move(f), g, in, out); });
-  if (kVerify && !in.is_explained) verify(*out.program);  // else it may lack items
+  if (kVerify && !in.is_explained) verify(*out.program);  // an explained program may lack items
   show("plan", prints_passes() ? text_of(*out.program) : "");
   return out;
 }
@@ -125,15 +124,15 @@ static std::int64_t most_memory(const Compiled& c) {
   return peaks.empty() ? 0 : static_cast<std::int64_t>(*std::max_element(peaks.begin(), peaks.end()));
 }
 
-// What a placement needs is known when all is planned: fusion stores little of what an op by itself would, and much else is there at the
-// same time. So peaks count only where a program that was planned without them does not fit; then operations may need as much as there
-// is, or half or a quarter of it, until all fits. The plan that needs least is taken.
+// The memory of a placement is known only after planning: fusion stores much less than single ops would, and much else is alive at the same
+// time. So peaks count only if a program that was planned without them does not fit; then ops may need as much as there is, or half or a
+// quarter of it, until all fits. The plan that needs least is taken.
 static Compiled place_within_memory(FlatGraph g, CompileInput in) {
   const CostModel with_peaks = in.cost;
   const std::int64_t memory = with_peaks.device_memory();
   const auto count = [&](const CostModel& cost) {
     in.cost = cost;
-    in.placed = std::make_shared<PlacedIterations>();  // by these costs
+    in.placed = std::make_shared<PlacedIterations>();  // its entries depend on costs
   };
   count(with_peaks.without_peaks());
   Compiled best = place(g, in);

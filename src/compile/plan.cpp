@@ -20,7 +20,7 @@ namespace shardarray {
 
 std::int64_t bytes_of(const Type& t) { return bytes_of(t.shape, t.dtype); }
 
-// An op, a transfer's kind, or what of a value is there already.
+// An op, a transfer's kind, or "slice" for a part of what is already there.
 static const char* name_of(const LocalStep& s, const Partition& p, const FlatGraph& g) {
   if (s.copy) return "copy";
   if (s.node >= 0) return at(g.nodes, s.node).op->name;
@@ -69,7 +69,7 @@ static std::int64_t moved_bytes(const Exchange& e) {
 
 static void add_moved(Transfer& t, std::int64_t bytes) { t.moved_bytes = add_sizes(t.moved_bytes, bytes); }
 
-// Its copy is the value itself, on every device.
+// Whether the copy is already the value itself, on every device.
 static bool lies_there(const LocalStep& copy, Addresses& at) {
   const Memory &from = at.memory(copy.in[0]), &to = at.memory(copy.out[0]);
   return std::equal(from.refs.begin(), from.refs.end(), to.refs.begin(), to.refs.end(),
@@ -83,7 +83,7 @@ static bool lies_there(const Exchange& e) {
   });
 }
 
-// The transfers of every run of a called program are the caller's.
+// Transfers of called programs are the caller's, as often as they run.
 static void add_transfers(ProgramCall& call, const std::string& when, Program& program) {
   call.first_transfer = static_cast<int>(program.transfers.size());
   for (Transfer t : call.program->transfers) {
@@ -98,7 +98,7 @@ static void add_transfers(ProgramCall& call, const std::string& when, Program& p
 
 namespace {
 
-/// The steps of a program, one after the other.
+/// Makes the steps of a program, in order.
 class StepMaker {
  public:
   StepMaker(const Partition& p, const FlatGraph& g, const CompileInput& in, Addresses& addresses,
@@ -141,7 +141,7 @@ class StepMaker {
     program_.steps.push_back({std::move(shares), sums.label, sums.where, sums.flush_denormals});
   }
 
-  // Of the busiest device: called programs as often as they run, of branches the longest.
+  // Of the busiest device: iterations as often as they run, repetitions once, choices by their longest branch.
   double flops() const {
     double all = std::ranges::max(flops_of_device_);
     for (const auto& [node, called] : p_.iterations)
@@ -157,10 +157,10 @@ class StepMaker {
 
  private:
   struct Made {
-    std::optional<decltype(Step::body)> body;  // none: everything is there already
+    std::optional<decltype(Step::body)> body;  // none: all data is in place
     bool is_outlined = false;                  // without pieces; what they would move is counted
   };
-  // Of a step that is no loop; `number` of its group.
+  // Of a step that is no loop; `number`: of its group.
   Made body_of(const LocalStep& s, std::size_t number) {
     const Form form = s.node < 0 || s.transfer >= 0 ? Form::boxes : at(g_.nodes, s.node).op->form;
     const auto scratch = [&]() -> const std::vector<Ref>& {

@@ -1,5 +1,5 @@
-// Sharding propagation over factors: every value gets a preference. Monotone (axes are only appended), so it ends; the order is
-// fixed (op priority, then topological index). Method: Shardy's basic propagation with op priorities.
+// Sharding propagation over factors: every value gets a preference. Monotone (axes are only appended), so it terminates; in a fixed order
+// (op priority, then topological index). Method: Shardy's basic propagation with op priorities.
 #include <algorithm>
 #include <deque>
 
@@ -27,7 +27,7 @@ class Propagator {
       for (int v : g.nodes[i].in) at(users_, v).push_back(static_cast<int>(i));
   }
 
-  // Only the dimensions that the constraint names: the others are open.
+  // Fixes only the dimensions that the constraint names; the others are open.
   void close_some(const FlatNode& n, const Layout* l) {
     if (!l || !sub_axes_.can_express(*l)) return;
     std::vector<bool>& fixed = at(fixed_, n.first_out);
@@ -51,7 +51,7 @@ class Propagator {
   }
 
   Preferences run() {
-    // op priority: what only hands through goes first, sums and broadcasts last
+    // op priority: pass-through ops first, sums and broadcasts last
     for (int level = 0; level < 3; level++) {
       std::vector<bool> queued(g_.nodes.size(), true);
       std::deque<int> queue;
@@ -73,8 +73,8 @@ class Propagator {
   }
 
  private:
-  // Backwards through elementwise ops, views and transposes: an operand prefers the given layout that its result flows into, also
-  // where that is replicated.
+  // Backwards through elementwise ops, views and transposes: an operand prefers the given layout into which its result flows, even if that
+  // is replicated.
   void lead_back() {
     for (int i = static_cast<int>(g_.nodes.size()) - 1; i >= 0; i--) {
       const FlatNode& n = at(g_.nodes, i);
@@ -93,7 +93,7 @@ class Propagator {
     return n;
   }
 
-  // Extends the open values around node i; those that grew.
+  // Extends the open values around node i; returns those that grew.
   std::vector<int> visit(int i, int level) {
     const FlatNode& n = at(g_.nodes, i);
     const Rule& rule = at(rules_, i);
@@ -154,7 +154,7 @@ class Propagator {
         if (h != f)
           for (std::size_t k = 0; k < a[f].size(); k++)
             if (const auto* in_h = std::find(a[h].begin(), a[h].end(), a[f][k]); in_h != a[h].end()) {
-              // both factors want it: neither gets it from here on
+              // both factors want it: neither gets it, or any axis after it
               a[h].keep(static_cast<std::size_t>(in_h - a[h].begin()));
               a[f].keep(k);
               break;

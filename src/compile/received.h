@@ -1,5 +1,5 @@
-// What the devices receive of a transfer. Transfer::received has their bytes by position of the order of the value that comes; it is
-// empty where all receive as much as the busiest one.
+// What devices receive of a transfer. Transfer::received has bytes by position in the order of the received value; it is empty if all
+// receive as much as the busiest one.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -9,9 +9,9 @@
 namespace shardarray {
 
 void set_received(Transfer& t, std::vector<std::int64_t> each);
-/// What the positions receive of t goes on top of what they receive of `to`.
+/// Adds what positions receive of t to what they receive of `to`.
 void add_received(Transfer& to, const Transfer& t);
-/// Of p's own transfers, by their busiest devices.
+/// Of p's own transfers: the sum of what the busiest device of each receives.
 std::int64_t received_bytes(const Partition& p);
 /// visit(transfer, how often) for those of p and of the programs that it calls, in all their runs.
 template <class F> void each_transfer(const Partition& p, const F& visit) {
@@ -23,7 +23,7 @@ template <class F> void each_transfer(const Partition& p, const F& visit) {
     for (const auto& program : called.programs)
       for (const Transfer& t : program->program->transfers) visit(t, static_cast<double>(called.runs));
 }
-/// The transfers of p, each with what devices receive in this order, whatever order its value has.
+/// The transfers of p, with what devices receive by position in this order, whatever order their values have.
 std::vector<Transfer> transfers_in_order(const Partition& p, const DeviceOrder& order);
 
 }  // namespace shardarray

@@ -14,8 +14,8 @@ namespace {
 
 using Dims = std::vector<AxisList>;
 
-// Visits every way to scatter `pieces` over the minor ends of the dimensions `from` without empty tiles, until visit() says false. Pieces
-// that end up in one dimension keep their order. 4096 ways at most: beyond, each dimension takes all or nothing.
+// Visits every way to scatter `pieces` over the minor ends of the dimensions `from` without empty tiles, until visit() returns false.
+// Pieces in one dimension keep their order. At most 4096 ways; if there are more, one dimension takes all.
 template <class Visit>
 void each_scatter(const Dims& from, const Shape& shape, const AxisList& pieces, const Visit& visit) {
   const auto rank = static_cast<std::int64_t>(from.size());
@@ -40,8 +40,7 @@ void each_scatter(const Dims& from, const Shape& shape, const AxisList& pieces, 
   }
 }
 
-// The reduced sub-axes cut where the target cuts them, in the target's order; those it does not use come
-// first.
+// The reduced sub-axes, split where the target splits them, in the target's order; those that it does not use come first.
 AxisList scatter_pieces(const AxisList& reduced, const Layout& to) {
   const AxisList wanted = concatenated(to.dims());
   const AxisList pieces = cut(reduced, wanted);
@@ -55,7 +54,7 @@ AxisList scatter_pieces(const AxisList& reduced, const Layout& to) {
   return out;
 }
 
-// The summands cut, which is free, where the target is cut along sub-axes on which devices have the same of them; null: nowhere.
+// Shards the summands, for free, as the target is sharded along sub-axes on which devices hold the same of them; null: nowhere.
 const Layout* cut_as(const Layout& to, const Layout& from, const Shape& shape) {
   AxisList used = concatenated(from.dims());
   used.insert(used.end(), from.unreduced().begin(), from.unreduced().end());
@@ -90,24 +89,24 @@ ReshardPath reshard(const Layout* from, const Layout* to, const Shape& shape, st
     return by_way_of(Layout::of(from->order(), from->dims()));
   if (!made_axes(*from, *to).empty() && !makes_summands(*from, *to, shape))
     return by_way_of(before_summands(*from, *to));
-  // Of a step that brings so many bytes; where it comes from is held to its end.
+  // Of a step in which `bytes` are received; its source is held until it ends.
   const auto cost = [&](std::int64_t bytes, const Dims& a, const Dims& b, std::int64_t held = 0) -> MoveCost {
     const auto all = [&] {
       return add_sizes(held, add_sizes(tile_bytes(a, shape, itemsize), tile_bytes(b, shape, itemsize)));
     };
     return {model.transfer(bytes), bytes > 0 && model.has_peaks() ? model.peak(all()) : 0};
   };
-  const auto moved = [&](const Dims& a, const Layout& b) {  // in a step in which nothing is added up
+  const auto moved = [&](const Dims& a, const Layout& b) {  // in a step without reduction
     return cost(a == b.dims() ? 0 : most_missing(a, b, shape) * itemsize, a, b.dims());
   };
   const AxisList reduced = reduced_axes(*from, *to);
   if (reduced.empty())
     return {{to},
-            made_axes(*from, *to).empty() ? moved(from->dims(), *to) : MoveCost{}};  // summands cost nothing
+            made_axes(*from, *to).empty() ? moved(from->dims(), *to) : MoveCost{}};  // summands are free
   const TransferCost direct = transfer_cost(*from, *to, shape, itemsize);
   ReshardPath best{{to}, cost(direct.bytes, from->dims(), to->dims())};
   const std::int64_t summands = product(reduced);
-  // An exchange from partial sums is no step: the first path of real ones is taken.
+  // An exchange from partial sums is no single step: the first path of real ones is taken.
   bool replace = direct.kind == TransferKind::exchange;
   const auto consider_from = [&](const Layout* start) {
     const std::int64_t bytes = tile_bytes(*start, shape, itemsize),

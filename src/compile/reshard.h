@@ -1,4 +1,4 @@
-// The reshard planner: by which transfers a value comes from one layout into another.
+// The reshard planner: which transfers take a value from one layout to another.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -16,14 +16,13 @@ struct ReshardPath {
   std::vector<const Layout*> layouts;
   MoveCost cost;  ///< by the model
 };
-/// The cheapest by the model of: the direct step; for an unreduced source every reduce_scatter of the reduced axes into dims of the target or
-/// of the source followed by the direct step, and all_reduce followed by the (free or direct) rest; these from the source, and where
-/// replicas have memory of their own from where it is cut as the target is, for nothing, along axes on which devices have the same of it.
-/// Scatters that would leave tiles empty are left out. Where the target has summands that the source has not, they are made last. Empty
-/// when `from` is `to`.
+/// The cheapest by the model of: the direct step; from partial sums, every reduce_scatter of the reduced axes into dimensions of the target
+/// or of the source, then the direct step; all_reduce, then the (free or direct) rest. These start from the source and, if replicas have
+/// separate memories, from the source sharded for free like the target along axes on which devices hold the same of it. Scatters that would
+/// leave tiles empty are left out. Summands that the target has and the source lacks are made last. Empty if `from` is `to`.
 ReshardPath reshard(const Layout* from, const Layout* to, const Shape& shape, std::int64_t itemsize,
                     const CostModel& model);
-/// The transfer that moves a value of type t at once: its kind, axes and bytes.
+/// The transfer that moves a value of type t in one step: its kind, axes and bytes.
 Transfer describe_transfer(const Type& t, const Layout* from, const Layout* to);
 
 }  // namespace shardarray

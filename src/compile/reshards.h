@@ -1,4 +1,4 @@
-// Paths of reshards, their prices and what they move, each found once in a compilation.
+// Reshard paths, their costs and transfers, each found once per compilation.
 #pragma once
 #include <string>
 #include <unordered_map>
@@ -11,14 +11,14 @@ namespace shardarray {
 class Reshards {
  public:
   explicit Reshards(const CostModel& model) : model_(model) {}
-  /// Of a value of type t from one layout to another of the same devices: the cheapest.
+  /// The cheapest, for a value of type t between layouts of the same devices.
   const ReshardPath& of(const Layout* from, const Layout* to, const Type& t);
   MoveCost cost(const Layout* from, const Layout* to, const Type& t) { return of(from, to, t).cost; }
-  /// One transfer between any layouts, with what each device receives.
+  /// One transfer between any two layouts, with what each device receives.
   const Transfer& transfer(const Layout* from, const Layout* to, const Type& t);
-  /// What the device that has to receive most has to, see least_received(); 0: not known.
+  /// Lower bound of what the busiest device receives, see least_received(); 0: unknown.
   std::int64_t least(const Layout* from, const Layout* to, const Type& t);
-  /// What count() says of neighbours' elements, asked once for each key.
+  /// The result of count() for neighbours' data, called once per key.
   template <class F> std::int64_t neighbours(const StateKey& key, const F& count) {
     const auto [it, fresh] = neighbours_.try_emplace(key);
     if (fresh) it->second = count();
@@ -28,7 +28,7 @@ class Reshards {
 
  private:
   const CostModel& model_;
-  const ReshardPath stays_;  // of what is there
+  const ReshardPath stays_;  // empty
   std::unordered_map<std::string, ReshardPath> known_;
   std::unordered_map<std::string, Transfer> transfers_;
   std::unordered_map<std::string, std::int64_t> least_;

@@ -61,7 +61,7 @@ ScanTail append_scan_tail(FlatGraph& g, int node, std::size_t dim) {
   const Type& whole = scan.in_types[0];
   Type slice{whole.shape, whole.dtype, false};
   slice.shape.erase(dim);
-  const int carry = static_cast<int>(g.types.size());  // a value that no node makes: an exchange does
+  const int carry = static_cast<int>(g.types.size());  // no node makes this value: an exchange does
   g.types.push_back(slice);
   g.producer.push_back(node);
   Attrs a;

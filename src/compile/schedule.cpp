@@ -1,4 +1,4 @@
-// The order in which groups run: each behind those that it reads from, otherwise as the program was written.
+// The order in which groups run: after those that they read from, otherwise in program order.
 #include "compile/passes.h"
 
 namespace shardarray {

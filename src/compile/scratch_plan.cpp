@@ -25,7 +25,7 @@ ScratchPlan::ScratchPlan(std::vector<Memory>& memories, const Lives& temporary, 
       kind_[d] = kinds.try_emplace({kind_[d], bytes[d]}, kinds.size()).first->second;
   }
   std::vector<bool> is_first;
-  for (std::size_t d = 0; d < devices; d++) {  // kinds are numbered as they come
+  for (std::size_t d = 0; d < devices; d++) {  // kinds are numbered by first occurrence
     is_first.push_back(kind_[d] == kinds_);
     if (is_first.back()) kinds_++;
   }

@@ -1,5 +1,5 @@
-// Where temporary values lie in the arenas of their devices. Devices that hold as much of each of them need the same addresses:
-// whatever the number of devices, those of one of a kind are looked for.
+// Places temporaries in the arenas of their devices. Devices that hold equally much of each of them have the same addresses, so that only
+// one device of each kind is planned.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -14,9 +14,9 @@ class ScratchPlan {
  public:
   ScratchPlan(std::vector<Memory>& memories, const Lives& temporary, std::size_t devices,
               std::uint64_t alignment);
-  /// Finds places for some of these memories. Bytes of the arenas, by device.
+  /// Places some of these memories. Returns the bytes of the arenas, by device.
   std::vector<std::uint64_t> place(const Lives& temporary);
-  /// They have the addresses of the places that were found last.
+  /// Sets their addresses to the places that were found last.
   void give_addresses(const Lives& temporary);
   /// By group: bytes of these memories on the device that holds most.
   std::vector<std::uint64_t> held(const Lives& temporary, std::size_t groups) const;

@@ -1,4 +1,4 @@
-// Where scratch values of one device lie while groups go by.
+// Places scratch values of one device as groups run.
 #pragma once
 #include <cstdint>
 #include <iterator>
@@ -8,10 +8,10 @@
 
 namespace shardarray {
 
-/// Blocks are placed in the order of their first group; each goes to the lowest gap that nobody uses from then on.
+/// Blocks are placed in the order of their first group, each in the lowest free gap that is large enough.
 class ScratchSpace {
  public:
-  /// The offset of a block that is used from group `first` to group `last`. A block of 0 bytes takes no space.
+  /// The offset of a block that is live from group `first` to group `last`. A block of 0 bytes takes no space.
   std::uint64_t place(std::uint64_t bytes, int first, int last) {
     if (bytes == 0) return 0;
     while (!alive_.empty() && alive_.begin()->first < first) {

@@ -11,7 +11,7 @@ namespace shardarray {
 namespace {
 
 constexpr std::uint64_t least_bytes =
-    1 << 16;                           // below, the second message costs more than the bytes that are saved
+    1 << 16;                           // below, a second message costs more than the bytes that it saves
 constexpr std::int64_t boundary = 64;  // bytes: parts begin at cache lines of the tile
 
 Exchange without_items(const Exchange& x) {
@@ -22,7 +22,7 @@ Exchange without_items(const Exchange& x) {
   return r;
 }
 
-/// One that is the whole tile, and lies in a row on both sides.
+/// Whether it is a sum of the whole tile, contiguous on both sides.
 bool is_large_sum(const Exchange::Item& item, DType dtype) {
   if (item.fill || item.pieces.size() != 1 || item.dst_bytes < least_bytes) return false;
   const Exchange::Piece& p = item.pieces[0];
@@ -51,7 +51,7 @@ struct Part {
 Exchange share_sums(Exchange& sums, const DeviceOrder& order) {
   Exchange shares = without_items(sums);
   if (sums.reducer == Reducer::none || !spans_processes(order.devices())) return shares;
-  // Tiles of one size that are made of the same memory.
+  // Tiles of one size that sum the same memory.
   std::map<std::vector<std::pair<std::uint32_t, std::uint64_t>>, std::vector<Exchange::Item*>> same;
   for (Exchange::Item& item : sums.items) {
     if (!is_large_sum(item, sums.dtype)) continue;

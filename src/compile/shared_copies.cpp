@@ -14,10 +14,10 @@ constexpr std::size_t kFewReaders = 3;  // two, a product and its derivative, sh
 struct Shared {
   int value;
   const Layout* layout;
-  double moved;  // the price of what moves for all that read it
+  double moved;  // the price of what moves for all its readers
 };
 
-// What moves for node u, and for its sums where it leaves them in parts.
+// What moves for node u, and for its results if they are partial sums.
 double moved_for(int u, const Trial& t, const FlatGraph& g, const NodeFacts& facts) {
   double moved = at(t.moved, u);
   const FlatNode& n = at(g.nodes, u);
@@ -65,8 +65,7 @@ std::vector<Copies> shared_copies(const Trial& t, double worth, const FlatGraph&
   std::vector<Copies> found;
   for (const SubAxisList& kind : sharing_axes(sub_axes, places)) {
     Copies copies(g.types.size(), nullptr);
-    double saved =
-        0;  // at most: what lies whole somewhere is there in any other way, for which a tile may be enough
+    double saved = 0;  // at most: a replicated copy serves every layout, and may cost no more than a tile
     for (std::size_t k = 0; k < all.size(); k++) {
       const Shared& s = all[k];
       const Layout* const to = layouts.of(without(places[k], kind));

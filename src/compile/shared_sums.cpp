@@ -15,13 +15,13 @@ class Summands {
       : g_(g), rules_(rules), facts_(facts), may_be_(g.types.size()), is_shared_(g.types.size()) {
     for (int i = 0; i < std::ssize(g.nodes); i++) look_at(i);
   }
-  // By value: it is added to others, as a partial sum.
+  // By value: whether it is added to others, as a partial sum.
   const std::vector<bool>& shared() const { return is_shared_; }
-  // Nodes that make such sums of something else.
+  // Nodes that make such sums from other values.
   const std::vector<int>& makers() const { return makers_; }
 
  private:
-  // Nodes are in order: of the operands it is known.
+  // Called in the order of the nodes: operands are known.
   void look_at(int i) {
     const FlatNode& n = at(g_.nodes, i);
     if (at(facts_.makings, i) != Making::once || n.out_types.size() != 1 || n.modes->reproducible ||
@@ -50,7 +50,7 @@ class Summands {
       return f.role == Role::reduce && f.reducer == Reducer::sum && f.size > 1;
     });
   }
-  // And what it is made of.
+  // Marks v and what it is made of.
   void share(int v) {
     if (!at(may_be_, v) || at(is_shared_, v)) return;
     at(is_shared_, v) = true;

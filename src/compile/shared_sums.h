@@ -1,5 +1,5 @@
-// Sums of what several nodes leave as partial sums, as gradients of micro-batches are: added up before they are combined, they move once.
-// Nodes are placed one by one, so that each combines its own.
+// Sums of partial sums of several nodes, such as gradients of micro-batches: if they are added before they are combined, they move once.
+// Nodes are placed one by one, so each would combine its own.
 #pragma once
 #include <vector>
 
@@ -8,8 +8,8 @@
 
 namespace shardarray {
 
-/// Preferences for further trials, each time for other axes: all summands of such sums, and what is made of them until they are
-/// added up, are partial sums over these and cut by the others as `by` has them. None: no value is such a sum.
+/// Preferences for further trials, for one set of axes per trial: all summands of such sums, and what is made of them until they are added,
+/// are partial sums over these axes, and sharded along the others as in `by`. Empty if there is no such sum.
 std::vector<Preferences> shared_sums(const Preferences& by, const FlatGraph& g,
                                      const Propagation& propagation, const NodeFacts& facts);
 

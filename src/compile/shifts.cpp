@@ -1,5 +1,5 @@
-// Shifts of one value: what is read beside each point of a loop. Each of them alone would be put together in memory of its own; slices
-// of one value with a margin are read where that stands.
+// Shifts of one value: what a loop reads beside its points. By itself each would be assembled in memory of its own; slices of one padded
+// value are read in place.
 #include <algorithm>
 #include <bit>
 #include <map>
@@ -16,7 +16,7 @@ namespace {
 
 enum class Beyond : std::uint8_t { nothing, number, again };
 
-// A value whose element i is that of `root` at i + offset, and beyond its ends a number, or what is at its other end.
+// A value whose element i is that of `root` at i + offset; beyond the ends of `root` it is a number, or wraps around.
 struct Shift {
   int root = -1;
   Shape offset;
@@ -24,7 +24,7 @@ struct Shift {
   std::uint64_t bits = 0;
 };
 
-// What a loop reads at its points.
+// Whether a loop reads its operands at its points.
 bool reads_in_loop(const FlatNode& n) {
   return is_elementwise(n.op->form) || n.op->form == Form::reduce ||
          (n.op->form == Form::map && !n.op->boxes);
@@ -58,13 +58,13 @@ class Shifts {
     Key key;
     std::vector<int> ends;  // values that loops read
     Shape lo, hi;           // the margin
-    int made = -1;          // the root with it, in the new graph
+    int made = -1;          // the padded root, in the new graph
   };
 
   const FlatNode& producer(int v) const { return at(g_.nodes, at(g_.producer, v)); }
   const Shape& shape(int v) const { return at(g_.types, v).shape; }
 
-  // The bits of what is one number everywhere.
+  // The bits of a value that is one number everywhere.
   std::optional<std::uint64_t> number(int v) const {
     const FlatNode* n = &producer(v);
     if (n->op->form == Form::map && n->in_types[0].shape.empty()) n = &producer(n->in[0]);
@@ -106,14 +106,14 @@ class Shifts {
       s = {at(n.in, only->operand), itself.offset};
     if (bits) s.bits = *bits;
     const Box inner = only->out;
-    Box seen = inner;  // where elements of the root stand
+    Box seen = inner;  // where elements of the root are
     for (std::size_t d = 0; d < inner.lo.size(); d++) {
       s.offset[d] += only->in_lo[d] - inner.lo[d];
       const std::int64_t size = shape(s.root)[d];
       const std::int64_t begin = std::max(seen.lo[d], -s.offset[d]),
                          end = std::min(seen.lo[d] + seen.size[d], size - s.offset[d]);
       if (end <= begin) return itself;
-      // beyond the operand there is nothing else of the root
+      // the fill must begin where the root ends
       if ((begin > 0 && begin != -s.offset[d]) || (end < shape(v)[d] && end != size - s.offset[d]))
         return itself;
       seen.lo[d] = begin;
@@ -123,7 +123,7 @@ class Shifts {
     return s;
   }
 
-  // Two or more parts of one operand: all are where a ring has been turned, or it is `otherwise`.
+  // Two or more parts of one operand: a rotation if they all fit one, else `otherwise`.
   Shift again_or(int v, const FlatNode& n, const std::vector<BoxSource>& sources,
                  const Shift& otherwise) const {
     const Shape& ring = shape(v);
@@ -163,7 +163,7 @@ class Shifts {
     }
   }
 
-  // What is put together now for the values that loops read, beside the root with its margin.
+  // Compares what is assembled now for the values that loops read with the padded root.
   bool stores_less(const Group& group) const {
     std::vector<int> stored;
     for (int v : group.ends) {
@@ -224,7 +224,7 @@ class Shifts {
 
   int with_margin(const Group& group, int root) {
     if (group.key.beyond == Beyond::number) return pad(root, group.lo, group.hi, group.key.bits);
-    for (std::size_t d = 0; d < group.lo.size(); d++) {  // both ends again, beyond the other one
+    for (std::size_t d = 0; d < group.lo.size(); d++) {  // wraps both ends around
       const Type from = at(out_.types, root);
       std::vector<int> parts;
       const auto add = [&](std::int64_t first, std::int64_t count) {
@@ -250,7 +250,7 @@ class Shifts {
     return root;
   }
 
-  // What numbers stand beside, as a pad.
+  // An assembly of one value and numbers, as a pad.
   int padded(const FlatNode& n, const std::vector<int>& value) {
     std::uint64_t bits = 0;
     int v = -1;
@@ -265,7 +265,7 @@ class Shifts {
 
   const FlatGraph& g_;
   std::vector<Shift> shifts_;  // by value
-  std::vector<int> padded_;    // ascending: values that are put together of one value and numbers
+  std::vector<int> padded_;    // ascending: values assembled from one value and numbers
   std::map<Key, Group> groups_;
   std::map<int, Group*> replaced_;  // by value
   FlatGraph out_;

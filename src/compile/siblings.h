@@ -1,4 +1,4 @@
-// Loops side by side: which of them may be one that reads once what all of them read.
+// Loops side by side: which of them may become one that reads their common operand once.
 #pragma once
 #include <functional>
 #include <optional>
@@ -9,14 +9,14 @@
 
 namespace shardarray {
 
-/// What a group reads from outside, as large as what it writes or nearly so.
+/// What a group reads from outside that is as large as what it writes, or nearly so.
 struct GroupReads {
-  std::set<int> all, temporary;  ///< local values; those that a step has made
-  /// One of both waits for no value that the other does not wait for: as one they keep no more alive.
+  std::set<int> all, temporary;  ///< local values; those that a step made
+  /// Whether one of them waits for nothing that the other does not wait for: merged, they keep no more alive.
   static bool nest(const GroupReads& a, const GroupReads& b);
 };
 
-/// Where steps are while groups are made of them: see fuse.cpp.
+/// The state of fusion: see fuse.cpp.
 struct StepGroups {
   const Partition& p;
   const FlatGraph& g;
@@ -26,9 +26,9 @@ struct StepGroups {
   const std::vector<bool>&must_store, &alone;   ///< by local value; by step
   const std::set<int> outputs = {p.outputs.begin(), p.outputs.end()};
 
-  /// Of a loop without rows over the points of a value: none where a result stays in the program, since others may be wanted much
-  /// later than it, or where something large is not read where the loop writes, which then cannot write over it. `at_points`: whether
-  /// it computes a step at its points.
+  /// For a loop without rows over the points of a value. None if a result stays in the program, since others may be needed much later than
+  /// it, or if something large is not read where the loop writes, which then cannot overwrite it. `at_points`: whether the loop computes a
+  /// step at its points.
   std::optional<GroupReads> reads(int group, const std::vector<int>& steps, int points,
                                   const std::function<bool(int step)>& at_points) const;
 };

@@ -1,5 +1,5 @@
-// Clean-up of the global graph. Its results have the bits of the graph's; but for large sums, which are split in a way that
-// depends on their shape and the number of devices.
+// Clean-up of the global graph. It keeps the bits of results, except for large sums, which are split depending on their shape and the
+// number of devices.
 #include <algorithm>
 #include <map>
 #include <unordered_map>
@@ -31,7 +31,7 @@ class Simplifier {
   }
 
  private:
-  // Appends the nodes of g with `args` for its inputs; the values of its outputs.
+  // Appends the nodes of g with `args` as its inputs; returns the values of its outputs.
   std::vector<int> replay(const FlatGraph& g, const std::vector<int>& args) {
     std::vector<int> value(g.types.size(), -1);
     for (std::size_t k = 0; k < args.size(); k++) at(value, g.inputs[k]) = args[k];
@@ -90,7 +90,7 @@ class Simplifier {
     return unique(&op_cast, std::make_shared<const Attrs>(std::move(attrs)), {v}, {t}, w);
   }
 
-  // Of what is joined from parts one of these; of a transpose the transposed part, which products read as it stands.
+  // A part of a pair is one of its operands; of a transpose, the transposed part, which products read without a copy.
   int part_of(const FlatNode& n, int v) {
     const FlatNode from = at(out_.nodes, at(out_.producer, v));
     if (from.op->trait == Trait::pair) return from.in[n.op->trait == Trait::real_part ? 0 : 1];
@@ -100,7 +100,7 @@ class Simplifier {
     t.shape = at(out_.types, v).shape;
     return unique(n.op, n.attrs, {v}, {t}, n.where);
   }
-  // The value of which these are the real and the imaginary parts; -1: there is none.
+  // The value of which these are the real and imaginary parts, or -1.
   int taken_apart(int re, int im) const {
     const FlatNode &a = at(out_.nodes, at(out_.producer, re)), &b = at(out_.nodes, at(out_.producer, im));
     const bool parts = a.op->trait == Trait::real_part && b.op->trait == Trait::imag_part;
@@ -113,7 +113,7 @@ class Simplifier {
     return v;
   }
 
-  // The value of an equal node that is already there, or of a new one.
+  // The value of an equal node that exists already, or of a new one.
   int unique(const Op* op, const AttrsRef& attrs, std::vector<int> in, const std::vector<Type>& out,
              detail::RecordedLine where) {
     if (!op->effect) {
@@ -131,7 +131,7 @@ class Simplifier {
     return out_.add(op, attrs, std::move(in), out, where, modes_);
   }
 
-  // Very many elements to few: in two steps, of which the first has a part for every worker.
+  // Very many elements to few: in two steps, the first with a part for every worker.
   int add_reduce(const FlatNode& n, int v) {
     const Shape &shape = n.in_types[0].shape, &dims = n.attrs->dims;
     const std::int64_t out = num_elements(n.out_types[0].shape);
@@ -148,7 +148,7 @@ class Simplifier {
       Shape others;
       for (std::int64_t d : dims)
         if (d != first) others.push_back(d);
-      // Of the dimensions behind it only those that are kept are left.
+      // Of the dimensions after it only those that are kept are left.
       const auto behind = static_cast<std::int64_t>(
           std::count_if(others.begin(), others.end(), [&](auto d) { return d > first; }));
       return reduced(n, reduced(n, v, others), {first + behind});
@@ -164,7 +164,7 @@ class Simplifier {
       if (d == longest) split.push_back(parts);
       split.push_back(d == longest ? size_of(d) / parts : size_of(d));
     }
-    std::int64_t behind = 0;  // dimensions that are reduced, behind the parts
+    std::int64_t behind = 0;  // reduced dimensions after the parts
     for (std::int64_t d : dims) {
       inside.push_back(d < longest ? d - 1 : d);
       behind += d >= longest;
@@ -173,7 +173,7 @@ class Simplifier {
     return reduced(n, reduced(n, pieces, inside), {longest - 1 + behind});
   }
 
-  // v reduced over dims as n does it.
+  // v reduced over dims, as n does it.
   int reduced(const FlatNode& n, int v, const Shape& dims) {
     Attrs attrs = *n.attrs;
     attrs.dims = dims;
@@ -187,8 +187,8 @@ class Simplifier {
     return unique(n.op, std::make_shared<const Attrs>(std::move(attrs)), {v}, {t}, n.where);
   }
 
-  // A product becomes [batch, m, k] x [batch, k, n] -> [batch, m, n], where each operand may hold its last two groups in
-  // either order and letters keep one order within a group; what does not fit is transposed first.
+  // A product becomes [batch, m, k] x [batch, k, n] -> [batch, m, n]. Each operand may have its last two groups in either order; letters
+  // keep one order within a group. What does not fit is transposed first.
   int add_dot(const FlatNode& n, std::vector<int> in) {
     const Letters l = split_letters(n.attrs->letters);
     const auto [batch, m, cols, k] = dot_letters(l);
@@ -207,8 +207,8 @@ class Simplifier {
     return c == l.out ? v : permute(v, c, l.out, n.where);
   }
 
-  // Whether a product has one row and one column for each of few results: then it is a sum of very many products, which is
-  // split for the workers and rounds less than one long chain.
+  // Whether a product has one row and one column for each of few results: it is then a sum of very many products, which is split among the
+  // workers and rounds less than one long chain.
   bool is_long_sum(const FlatNode& n, const Letters& l, const std::string& batch,
                    const std::string& k) const {
     const auto size = [&](const std::string& letters) {
@@ -228,7 +228,7 @@ class Simplifier {
     result.shape = {};
     for (std::size_t d = 0; d < batch.size(); d++) result.shape.push_back(product.shape[d]);
     for (std::size_t j = 0; j < 2; j++) {
-      std::string ones;  // a row or column of one
+      std::string ones;  // letters of size 1
       for (char c : l.in[j])
         if ((batch + k).find(c) == std::string::npos) ones += c;
       in[j] = reshaped(permute(in[j], l.in[j], ones + batch + k, n.where), product.shape, n.where);
@@ -252,7 +252,7 @@ class Simplifier {
     return unique(&op_reshape, std::make_shared<const Attrs>(std::move(attrs)), {v}, {t}, w);
   }
 
-  // The letters of an operand that fits, maybe the one that v is a transpose of.
+  // The letters of an operand that fits, perhaps after removing a transpose that made v.
   std::string fit(const std::string& have, const std::string& batch, const std::string& free,
                   const std::string& k, int& v, detail::RecordedLine w) {
     const auto fits = [&](const std::string& s) { return s == batch + free + k || s == batch + k + free; };
@@ -276,7 +276,7 @@ class Simplifier {
     return transposed(v, std::move(dims), w);
   }
 
-  // Dimension d of the result is dims[d] of v, counted from the end. Of a transpose: one of what that one has.
+  // Dimension d of the result is dims[d] of v, counted from the end. Two transposes become one.
   int transposed(int v, Shape dims, detail::RecordedLine w) {
     const std::int64_t rank = std::ssize(dims);
     if (const FlatNode& n = at(out_.nodes, at(out_.producer, v)); n.op->trait == Trait::transpose) {
@@ -296,7 +296,7 @@ class Simplifier {
     return unique(&op_transpose, std::make_shared<const Attrs>(std::move(attrs)), {v}, {t}, w);
   }
 
-  // Without what no result needs, also inside of iterations.
+  // Drops what no result needs, also inside iterations.
   FlatGraph drop_dead() {
     std::vector<bool> used(out_.types.size(), false), live(out_.nodes.size(), false);
     std::map<int, Trimmed> trims;

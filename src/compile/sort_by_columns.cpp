@@ -16,7 +16,7 @@ std::size_t sorted_dim(const FlatNode& n) {
   return static_cast<std::size_t>(n.attrs->dims[0] + std::ssize(n.in_types[0].shape));
 }
 
-// Positions of equal keys are looked at where something else shows which is which, or the bits shall be those of one device.
+// Whether equal keys need positions: something else tells them apart, or the bits must be those of one device.
 bool needs_positions(const FlatNode& sort) {
   return sort.in.size() > 1 || (is_floating(sort.in_types[0].dtype) && sort.modes->reproducible);
 }
@@ -28,7 +28,7 @@ bool is_position(const FlatGraph& g, int v, const FlatNode& sort) {
 
 // Whether columns move less than whole lines do.
 bool moves_less(const FlatGraph& g, const FlatNode& sort, std::int64_t columns) {
-  // Bytes of an element: of all operands; of those that are not made where they are needed.
+  // Bytes per element: of all operands; of those that are not made where they are needed.
   std::size_t all = 0, to_bring = 0;
   bool has_positions = !needs_positions(sort);
   for (std::size_t k = 0; k < sort.in.size(); k++) {
@@ -41,7 +41,7 @@ bool moves_less(const FlatGraph& g, const FlatNode& sort, std::int64_t columns) 
   return 2 * all < static_cast<std::size_t>(columns) * to_bring;
 }
 
-// How many columns a sort is to have: the parts of its lines, if they suit. 1: it stays as it is.
+// The number of columns for a sort: the parts of its lines, if they suit. 1: it stays as it is.
 std::int64_t columns_of(const FlatGraph& g, const FlatNode& n, const Propagation& p) {
   if (n.op->trait != Trait::sort) return 1;
   const std::int64_t length = n.in_types[0].shape[sorted_dim(n)];
@@ -54,7 +54,7 @@ std::int64_t columns_of(const FlatGraph& g, const FlatNode& n, const Propagation
   return fits && moves_less(g, n, columns) ? columns : 1;
 }
 
-// The nodes of one sort, appended to a graph. Lines are [columns, elements of each], along dimensions d and d + 1.
+// The nodes of one sort, appended to a graph. Lines are [columns, elements per column], along dimensions d and d + 1.
 class Columns {
  public:
   Columns(FlatGraph& g, const FlatNode& sort, std::int64_t columns)
@@ -71,7 +71,7 @@ class Columns {
     each([&](int v) {
       return reshaped(transposed(reshaped(v, {columns_, blocks, columns_}), {2, 0, 1}), {columns_, rows_});
     });
-    sort_lines(false);  // equal keys stand by their columns, so by their positions
+    sort_lines(false);  // equal keys are ordered by column, so by position
     each([&](int v) {
       return reshaped(transposed(reshaped(v, {columns_, columns_, blocks}), {1, 2, 0}), {columns_, rows_});
     });
@@ -95,7 +95,7 @@ class Columns {
     lines_.push_back(add(op_iota, std::move(a), {}, {key.shape, DType::int32, false}));
   }
 
-  // Each line; `ties`: equal keys do not stand by their positions.
+  // Sorts each line; `ties`: equal keys are not ordered by position.
   void sort_lines(bool ties) {
     Attrs a;
     a.dims = {sort_.attrs->dims[0]};
@@ -116,7 +116,7 @@ class Columns {
     by_first();
   }
 
-  // Of columns that are sorted, each with what is last of it and first in the next: the operands as they were given.
+  // The columns are sorted; sorts the end of each with the start of the next. Returns the operands in their original shape.
   std::vector<int> with_sorted_borders() {
     const std::int64_t border = columns_ * columns_, end = rows_ - border;
     const std::vector<int> inside = lines_;
@@ -125,7 +125,7 @@ class Columns {
       const int next = joined({slice(first, d_, 1, columns_), slice(first, d_, 0, 1)}, d_);
       return joined({slice(v, d_ + 1, end, rows_), next}, d_ + 1);
     });
-    sort_lines(true);  // behind the last column stands the first: what that gives is not read
+    sort_lines(true);  // after the last column comes the first: what that gives is not read
     std::vector<int> results;
     results.reserve(count_);
     for (std::size_t k = 0; k < count_; k++) {
@@ -147,7 +147,7 @@ class Columns {
     return g_.add(&op, std::make_shared<const Attrs>(std::move(a)), std::move(in), {std::move(t)},
                   sort_.where, sort_.modes);
   }
-  // Dimensions d and those that were split from it, as `sizes`.
+  // Dimension d, and those that were split from it, become `sizes`.
   int reshaped(int v, const Shape& sizes) {
     const Shape& whole = sort_.in_types[0].shape;
     Type t = at(g_.types, v);
@@ -159,7 +159,7 @@ class Columns {
     t.shape = a.shape;
     return add(op_reshape, std::move(a), {v}, std::move(t));
   }
-  // Of the three dimensions from d on: k of the result is order[k].
+  // Permutes the three dimensions from d on: k of the result is order[k].
   int transposed(int v, const Shape& order) {
     const Type from = at(g_.types, v);
     const auto rank = std::ssize(from.shape);
@@ -197,7 +197,7 @@ class Columns {
   const FlatNode& sort_;
   std::size_t d_;
   std::int64_t columns_, rows_ = 0;
-  std::vector<int> lines_;         // values: the operands, then positions where none of them is that
+  std::vector<int> lines_;         // values: the operands, then positions if no operand has them
   std::size_t count_ = 0;          // operands
   std::ptrdiff_t positions_ = -1;  // among the lines; -1: none are needed
 };

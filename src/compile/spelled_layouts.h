@@ -1,4 +1,4 @@
-// Layouts in the words of a mesh, each spelled once.
+// Layouts in terms of mesh axes, each spelled once.
 #pragma once
 #include <string>
 #include <unordered_map>
@@ -15,13 +15,13 @@ class SpelledLayouts {
     if (fresh) it->second = spec_text(*l, mesh_);
     return it->second;
   }
-  /// The axes that its partial sums are along.
+  /// The axes of its partial sums.
   const std::string& summed(const Layout* l) {
     const auto [it, fresh] = summed_.try_emplace(l);
     if (fresh) it->second = axis_names(l->unreduced(), l->order(), mesh_);
     return it->second;
   }
-  /// Whether it is cut along parts of the mesh's axes; false without a mesh.
+  /// Whether it is sharded along parts of mesh axes; false without a mesh.
   bool is_in_parts(const Layout* l) {
     const auto [it, fresh] = in_parts_.try_emplace(l);
     if (fresh) it->second = mesh_ != nullptr && !sharding_code(*l, mesh_).in_parts.empty();

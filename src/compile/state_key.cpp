@@ -26,7 +26,7 @@ void KeyWriter::add(const Rule& r) {
 
 StateKey key_of(const NodeState& s) {
   StateKey key;
-  key.reserve(24);  // of most nodes
+  key.reserve(24);  // enough for most nodes
   KeyWriter k(key);
   k.add(s.kind);
   k.add(static_cast<std::int64_t>(s.is_asked));

@@ -9,7 +9,7 @@
 namespace shardarray {
 namespace {
 
-// A sum over devices of which each has one term: nothing is added here, the transfer behind it does.
+// A sum over devices that have one term each: nothing is added locally, only in the transfer that follows.
 bool leaves_all(const Partition& p, const FlatNode& n, const LocalStep& step) {
   const LocalValue &in = at(p.values, step.in[0]), &out = at(p.values, step.out[0]);
   const auto rank = static_cast<std::int64_t>(in.type.shape.size());
@@ -51,7 +51,7 @@ StepKind step_kind(const Partition& p, const FlatGraph& g, int s) {
 
 namespace {
 
-// What reading v loads at every point: nothing where it is made of less.
+// Bytes that reading v loads at every point: 0 if it is made of fewer elements.
 std::size_t bytes_read(const Partition& p, const FlatGraph& g, int v) {
   const std::int64_t points = num_elements(at(p.values, v).type.shape);
   while (at(p.values, v).step >= 0 && step_kind(p, g, at(p.values, v).step) == StepKind::inlined) {
@@ -63,7 +63,7 @@ std::size_t bytes_read(const Partition& p, const FlatGraph& g, int v) {
   return num_elements(t.shape) < points ? 0 : itemsize(t.dtype);
 }
 
-// Of the scalar expression that computes n at a point.
+// Instructions of n's scalar expression.
 std::size_t instructions_of(const FlatNode& n) {
   KernelBuilder b(1, 0);
   std::vector<int> in, stored;

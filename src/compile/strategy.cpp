@@ -13,7 +13,7 @@ static constexpr double kNowhere = std::numeric_limits<double>::infinity();
 Assignment StrategySearch::merged(const NodeState& s) const {
   Assignment a(s.rule->factors.size());
   SubAxisList used = s.pending;
-  // What is there is extended, up to an sub_axis that another factor holds.
+  // Extends what is there, up to a sub-axis that another factor holds.
   auto join = [&](const TermState& t) {
     const Assignment p = project(to_sub_axes(sub_axes_, *t.layout), *t.factors, *s.rule, sub_axes_);
     for (std::size_t f = 0; f < a.size(); f++) {
@@ -68,7 +68,7 @@ std::optional<Strategy> StrategySearch::next(const NodeState& s,
 }
 
 const Strategy& StrategySearch::behind(const NodeState& s, const Strategy& d, std::size_t places) {
-  // d, and those behind it; the last one twice where there is no other
+  // d and those behind it; the last one is repeated if there is no other
   std::deque<Strategy>& all = behind_[key_of(s)];
   if (all.empty()) all.push_back(d);
   const auto is_over = [&] { return all.size() > 1 && all.back().in == all[all.size() - 2].in; };
@@ -90,8 +90,8 @@ Strategy StrategySearch::search(const NodeState& s, NodePrice& price) const {
   if (!at_preference && (s.node->modes->policy != Policy::follow || best.cost == kNowhere)) {
     Dealing dealing(price, s, sub_axes_, freedom_);
     dealing.deal(dealing.present(), kNowhere, best);
-    // Idle axes may save work or memory that a device does not have; work is not worth bytes, but for those that are moved anyway where
-    // axes stay.
+    // Idle axes may save work, or memory that a device does not have. Saved work is not worth bytes beyond those that move anyway if axes
+    // stay.
     if (const SubAxisList all = dealing.present_and_idle(); all.size() > dealing.present().size()) {
       const double most = other_ ? std::max(best.moved, other_->cheapest(s).moved) : best.moved;
       dealing.deal(all, best.peak > 0 ? kNowhere : most, best);

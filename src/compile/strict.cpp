@@ -14,10 +14,10 @@ bool is_auto(const FlatGraph& g) {
   return std::ranges::all_of(g.nodes, [](const FlatNode& n) { return n.modes->policy == Policy::auto_; });
 }
 
-// The function that the user called, or what has none.
+// The function that the user called, or the op if there is none.
 static std::string asked_by(const Transfer& t) { return t.where.function ? t.where.function : t.op; }
 
-// A function that is not its op may have made the operand itself, so that its caller has no name for it.
+// If the function is not its op, it may have made the operand itself, for which its caller has no name.
 static std::string about_maker(const MoveReason& why, const std::string& function) {
   if (!why.operand || why.maker->op->form == Form::leaf || function == why.by.op->name) return "";
   return fmt::format(
@@ -25,7 +25,7 @@ static std::string about_maker(const MoveReason& why, const std::string& functio
       function);
 }
 
-// What is said of axes that the advice cuts.
+// About mesh axes that the suggested sharding splits.
 static std::string about_parts(const ShardingCode& code) {
   if (code.in_parts.empty()) return "";
   return fmt::format(" The mesh needs {} {} in parts.", code.in_parts.size() == 1 ? "axis" : "axes",

@@ -1,4 +1,4 @@
-// Whether lines have a policy, and what strict says to a transfer that nobody asked for. Throws ShardingError.
+// Whether lines have a policy, and how policy strict refuses transfers that were not requested: by ShardingError.
 #pragma once
 #include "compile/local_values.h"
 
@@ -6,10 +6,10 @@ namespace shardarray {
 
 /// Whether every line leaves it to the planner what moves.
 bool is_auto(const FlatGraph& g);
-/// `moved` comes over as a whole, to `to`.
+/// `moved` would be resharded to `to`.
 [[noreturn]] void refuse_transfer(const Transfer& t, const LocalValue& moved, const Layout& to,
                                   const Mesh* mesh, const MoveReason& why);
-/// A result of type `made`, in `to`, has parts that come over; `others`: what else would do, as lines.
+/// Parts of a result of type `made`, in `to`, would be moved; `others`: alternatives, as lines.
 [[noreturn]] void refuse_boxes(const Transfer& t, const Type& made, const Layout& to, const Mesh* mesh,
                                const std::string& others);
 

@@ -1,4 +1,4 @@
-// Layouts of placements by sub-axes, each looked for once in a compilation.
+// Layouts for shardings by sub-axes, each looked up once per compilation.
 #pragma once
 #include <string>
 #include <unordered_map>
@@ -11,7 +11,7 @@ class SubAxisLayouts {
  public:
   explicit SubAxisLayouts(const SubAxes& sub_axes) : sub_axes_(sub_axes) {}
   const SubAxes& sub_axes() const { return sub_axes_; }
-  /// `summed`: of partial sums; without any `reducer` counts nothing.
+  /// `summed`: sub-axes of partial sums; without any, `reducer` is ignored.
   const Layout* of(const SubAxisDims& dims, const SubAxisList& summed = {}, Reducer reducer = Reducer::none);
   /// See SubAxes.
   bool can_express(const Layout* l);

@@ -1,4 +1,4 @@
-// Which sub-axes cut one dimension, or one factor.
+// The sub-axes that shard one dimension or one factor.
 #pragma once
 #include <algorithm>
 #include <compare>
@@ -10,8 +10,8 @@
 
 namespace shardarray {
 
-/// Distinct numbers of SubAxes::axes, most significant first. Their sizes are primes whose product is at most an int of devices: so many
-/// at most, and they need no memory of their own.
+/// Distinct indices into SubAxes::axes, most significant first. Their sizes are primes whose product is a number of devices (an int), which
+/// bounds their number; they are stored inline.
 class SubAxisList {
  public:
   static constexpr std::size_t most = 31;
@@ -25,7 +25,7 @@ class SubAxisList {
   template <class It> void append(It first, It last) {
     for (; first != last; ++first) push_back(*first);
   }
-  /// Only the first n are left.
+  /// Keeps only the first n.
   void keep(std::size_t n) { size_ = static_cast<std::uint8_t>(n); }
   template <class Predicate> void erase_if(const Predicate& p) {
     keep(static_cast<std::size_t>(std::remove_if(begin(), end(), p) - begin()));

@@ -7,7 +7,7 @@
 namespace shardarray {
 namespace {
 
-// By local value: it leaves the program, is an input, or a step that stays reads or makes it.
+// By local value: whether it leaves the program, is an input, or is read or made by a step that stays.
 std::vector<bool> used_values(const Partition& p, const FlatGraph& g) {
   std::vector<bool> used(p.values.size(), false);
   const auto is_used = [&](const LocalStep& s) {

@@ -1,10 +1,10 @@
-// A partition without the steps that nobody uses.
+// Removes dead steps from a partition.
 #pragma once
 #include "compile/passes.h"
 
 namespace shardarray {
 
-/// Without dead steps, such as a copy of a constraint where a nearer copy was read instead.
+/// Without dead steps, such as a constraint's copy if a nearer copy was read instead.
 Partition used_steps(Partition p, const FlatGraph& g);
 
 }  // namespace shardarray

@@ -1,5 +1,5 @@
-// The legality checks of what the passes hand each other. Of a finished program: every byte that a step reads was written before,
-// every result is written whole, and items of one step do not disturb each other.
+// Checks of what passes hand to each other. In a finished program every byte that a step reads was written before, every result is written
+// completely, and items of one step do not disturb each other.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace shardarray {
 
 namespace {
 
-// Which bytes behind a base have been written: disjoint intervals, by their beginnings.
+// The bytes of a base that were written: disjoint intervals, by their starts.
 class Written {
  public:
   void add(std::uint64_t lo, std::uint64_t hi) {
@@ -97,7 +97,7 @@ class ProgramCheck {
                          r.base < p_.base_count ? size_[r.base] : 0));
   }
 
-  // What one item writes no other one touches.
+  // No other item touches what one item writes.
   void check_apart(const std::vector<ItemRanges>& items) const {
     struct Touch {
       MemoryRange range;
