@@ -33,7 +33,6 @@ Array first_centres(const Array& points, const Array& key) {
   const auto draw = [&](const Array& i, const Array& distances) -> Array {
     return points[sa::random::categorical(sa::random::fold_in(key, i), sa::log(distances))];
   };
-  const Array n = points.shape()[0];
   Array centres = sa::broadcast_to(draw(0, sa::ones_like(points[{sa::all, 0}])), {clusters, pixels});
   return sa::fori_loop(
       1, clusters,

@@ -21,7 +21,7 @@ std::uint64_t short_or_all(std::uint64_t value) { return value > most_short ? 0x
 
 // What both headers of a member share, after the versions: flags, method, time, checksum, sizes, length of the name.
 void put_member(std::string& to, const ZipMember& m, std::uint64_t packed, std::uint64_t bytes) {
-  const bool is_ascii = std::all_of(m.name.begin(), m.name.end(), [](char c) { return c >= 0; });
+  const bool is_ascii = std::all_of(m.name.begin(), m.name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
   put_number(to, is_ascii ? 0 : 0x800, 2);  // else UTF-8
   put_number(to, m.deflated ? 8 : 0, 2);
   put_number(to, 0, 2);
