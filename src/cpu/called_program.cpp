@@ -10,19 +10,34 @@
 
 namespace shardarray {
 
-void CalledProgram::run_once(void* const* bases, std::int64_t run, std::vector<void*>& mine) const {
+CalledProgram::Runs::Runs(const CalledProgram& of, void* const* bases) : of_(of), bases_(bases) {}
+
+void CalledProgram::Runs::next() {
+  std::vector<void*>& mine = addresses_[number_ == 0 ? 2 : number_ % 2];
+  if (number_ < 3) of_.item_.addresses(number_, bases_, mine);
+  of_.run_at(bases_, mine);
+  if (number_ > 0)
+    for (const auto& [base, stride] : of_.moving_) mine[base] = static_cast<char*>(mine[base]) + 2 * stride;
+  number_++;
+}
+
+void CalledProgram::run_once(void* const* bases, std::vector<void*>& mine) const {
+  item_.addresses(0, bases, mine);
+  run_at(bases, mine);
+}
+
+void CalledProgram::run_at(void* const* bases, std::span<void* const> mine) const {
   auto* const received =
       call_.program->transfers.empty() ? nullptr : static_cast<std::int64_t*>(bases[counters_]);
   RunReport report;
-  item_.addresses(run, bases, mine);
   program_->run(mine, received != nullptr ? &report : nullptr);
   for (std::size_t t = 0; t < report.received.size(); t++)
     received[static_cast<std::size_t>(call_.first_transfer) + t] += report.received[t];
 }
 
 void CalledProgram::run(void* const* bases, std::int64_t, std::int64_t) const {
-  std::vector<void*> mine;
-  for (std::int64_t run = 0; run < call_.trip; run++) run_once(bases, run, mine);
+  Runs runs(*this, bases);
+  for (std::int64_t k = 0; k < call_.trip; k++) runs.next();
 }
 
 ChosenProgram::ChosenProgram(const ProgramChoice& choice, const ProgramChoice::Item& item,
@@ -39,7 +54,7 @@ void ChosenProgram::run(void* const* bases, std::int64_t, std::int64_t) const {
         fmt::format("run: branch {} of {}. The index is clamped before the step. Please report this.", index,
                     branches_.size()));
   std::vector<void*> mine;
-  branches_[static_cast<std::size_t>(index)].run_once(bases, 0, mine);
+  branches_[static_cast<std::size_t>(index)].run_once(bases, mine);
 }
 
 double ChosenProgram::cost_ns() const {
@@ -50,11 +65,12 @@ double ChosenProgram::cost_ns() const {
 
 void RepeatedProgram::run(void* const* bases, std::int64_t, std::int64_t) const {
   std::int64_t runs = 0;
-  std::vector<void*> of_condition, of_body;
+  const auto* const answer = address(bases, item_.answer);
+  CalledProgram::Runs of_condition(condition_, bases), of_body(body_, bases);
   for (;; runs++) {
-    condition_.run_once(bases, runs, of_condition);
-    if (read_number<std::uint8_t>(address(bases, item_.answer)) == 0) break;
-    body_.run_once(bases, runs, of_body);
+    of_condition.next();
+    if (read_number<std::uint8_t>(answer) == 0) break;
+    of_body.next();
   }
   if (runs % 2 == 1) return;  // the last run wrote to where the results belong
   for (const ProgramLoop::Carry& c : item_.carries)

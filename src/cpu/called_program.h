@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <deque>
 #include <memory>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "cpu/executable.h"
@@ -21,18 +23,35 @@ class CalledProgram {
         item_(item),
         counters_(counters),
         program_(call.part ? make_cpu_executable(call.part, *transport) : make_cpu_executable(call.program)) {
+    for (std::size_t k = 0; k < item.bases.size(); k++)
+      if (item.bases[k].stride != 0) moving_.emplace_back(k, item.bases[k].stride);
   }
   void run(void* const* bases, std::int64_t begin, std::int64_t end) const;
-  /// Runs only run number `run`. `mine`: room for its bases, reused between runs.
-  void run_once(void* const* bases, std::int64_t run, std::vector<void*>& mine) const;
+  /// Run after run, whose addresses differ by strides and by carries that alternate between two buffers. The first has its own.
+  class Runs {
+   public:
+    Runs(const CalledProgram& of, void* const* bases);
+    void next();
+
+   private:
+    const CalledProgram& of_;
+    void* const* bases_;
+    std::int64_t number_ = 0;
+    std::vector<void*> addresses_[3];  // of the next even run, the next odd one, the first
+  };
+  /// Only the first run. `mine`: room for its bases.
+  void run_once(void* const* bases, std::vector<void*>& mine) const;
   std::int64_t units() const { return 1; }
   double cost_ns() const { return program_->cost_ns() * static_cast<double>(call_.trip); }
 
  private:
+  void run_at(void* const* bases, std::span<void* const> mine) const;
+
   const ProgramCall& call_;
   const ProgramCall::Item& item_;
   std::uint32_t counters_;
   std::unique_ptr<CpuExecutable> program_;
+  std::vector<std::pair<std::size_t, std::int64_t>> moving_;  // bases with a stride
 };
 
 /// One item of a ProgramChoice: one unit, which runs one branch.

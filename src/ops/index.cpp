@@ -125,9 +125,16 @@ Array updated_part(const char* function, const Array& x, const Selection& s, con
   const Shape& shape = x.shape();
   check_fits(function, value.shape(), s.result);
   if (num_elements(s.region) == 0) return x;
+  const Array m = mask(shape, s);
+  if (num_elements(value.shape()) == 1 && m.has_value()) {  // one value for all needs no place
+    const Array all = primitive::broadcast_to(primitive::reshape(value, {}), shape);
+    // Selected as a factor: a derivative that is 0 outside would meet infinities there.
+    if (how == Update::mul) return changed(how, x, primitive::select(m, all, one_of(type_of(x))));
+    return primitive::select(m, changed(how, x, all), x);
+  }
   const Array in_place =
       primitive::reverse(primitive::reshape(primitive::broadcast_to(value, s.result), s.region), s.reversed);
-  const Array y = changed(how, x, primitive::embed(in_place, s.lo, s.step, shape)), m = mask(shape, s);
+  const Array y = changed(how, x, primitive::embed(in_place, s.lo, s.step, shape));
   return m.has_value() ? primitive::select(m, y, x) : y;
 }
 
@@ -161,15 +168,14 @@ bool is_one_part(const ArraysAt& at, const Selection& s) {
 // Whether to write only the part, instead of selecting by masks in a pass over all of x. Every device then needs the whole update along
 // the dimensions that are sliced: nothing moves if these have one element or the update is a broadcast, and little if the part is small.
 bool is_small_part(const Shape& shape, const Selection& s, const Array& value) {
-  constexpr std::int64_t small = 64;
+  const std::int64_t small = num_elements(value.shape()) == 1 ? 4 : 64;
   if (has_gaps(s)) return false;
   bool is_whole = true, is_row = true;
   for (std::size_t d = 0; d < shape.size(); d++) {
     is_whole = is_whole && s.region[d] == shape[d];
     is_row = is_row && (s.region[d] == shape[d] || s.region[d] == 1);
   }
-  return !is_whole && (is_row || num_elements(value.shape()) == 1 ||
-                       num_elements(s.region) <= num_elements(shape) / small);
+  return !is_whole && (is_row || num_elements(s.region) <= num_elements(shape) / small);
 }
 // Writes only such a part.
 Array updated_where_data_says(const Array& x, const ArraysAt& at, const Selection& s, const Array& v,
