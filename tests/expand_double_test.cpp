@@ -46,10 +46,10 @@ std::vector<double> arguments() {
 TEST_CASE("functions: exponentials of float64 are as close as the C library's") {
   const Function functions[] = {
       {"exp", [](const Array& a) { return sa::exp(a); }, [](long double v) { return std::exp(v); }, 1},
-      {"expm1", [](const Array& a) { return sa::expm1(a); }, [](long double v) { return std::expm1(v); }, 2},
+      {"expm1", [](const Array& a) { return sa::expm1(a); }, [](long double v) { return std::expm1(v); }, 1.5},
       {"sinh", [](const Array& a) { return sa::sinh(a); }, [](long double v) { return std::sinh(v); }, 2.5},
       {"cosh", [](const Array& a) { return sa::cosh(a); }, [](long double v) { return std::cosh(v); }, 2},
-      {"tanh", [](const Array& a) { return sa::tanh(a); }, [](long double v) { return std::tanh(v); }, 2.5},
+      {"tanh", [](const Array& a) { return sa::tanh(a); }, [](long double v) { return std::tanh(v); }, 2},
   };
   const std::vector<double> x = arguments();
   for (const Function& f : functions) {
