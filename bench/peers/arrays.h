@@ -115,9 +115,8 @@ inline Works numbers_taken(std::int64_t n) {
 }
 /// n numbers into 1,000 sums.
 inline Works numbers_added(std::int64_t n) {
-  const auto f = sa::jit([](const sa::Array& x, const sa::Array& at) {
-    return sa::zeros(1000).at(at % 1000).add(x);
-  });
+  const auto f =
+      sa::jit([](const sa::Array& x, const sa::Array& at) { return sa::zeros(1000).at(at % 1000).add(x); });
   return result_of(f, normal(1, {n}), places(n));
 }
 /// n vectors of 3, relative to their mean.
@@ -128,7 +127,8 @@ inline Works vectors_of_3(std::int64_t n) {
 /// 100 updates of one row of n in a loop.
 inline Works row_updates(std::int64_t n) {
   const auto f = sa::jit([](const sa::Array& x) {
-    return sa::fori_loop(0, 100, [](const sa::Array&, const sa::Array& t) { return t.at(5).add(1); }, x);
+    return sa::fori_loop(
+        0, 100, [](const sa::Array&, const sa::Array& t) { return t.at(5).add(1); }, x);
   });
   return result_of(f, normal(1, {n, 1000}));
 }
