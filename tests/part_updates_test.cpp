@@ -98,11 +98,12 @@ TEST_CASE("updates of parts: values and derivatives are those of a choice by mas
         for (const sa::Sharding& place : places) {
           CAPTURE(part.name);
           const std::string& how = way;
+          const auto& changes = update;
           CAPTURE(how);
           CAPTURE(sa::name(t));
           const Array x = (numbers({n, m}, sa::float32, 3) * 0.5).astype(t), v = Array(3).astype(t),
                       in = mask(part, n, m), here = sa::device_put(x, place);
-          const auto f = [&](const Array& y, const Array& w) { return update(part.at(y), w); };
+          const auto f = [&](const Array& y, const Array& w) { return changes(part.at(y), w); };
           const Array want = chosen(way, in, x, v);
           CHECK(sa::array_equal(sa::jit(f)(here, v), want));
           CHECK(sa::array_equal(f(here, v), want));

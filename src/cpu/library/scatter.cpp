@@ -25,8 +25,9 @@ void read_rows(DType t, const char* indices, std::int64_t count, std::int64_t fi
     using I = decltype(x);
     if constexpr (std::is_integral_v<I>)
       for (std::int64_t k = 0; k < count; k++)  // a uint64 that is too large turns negative
-        rows[k] = static_cast<std::uint64_t>(
-            static_cast<std::int64_t>(read_number<I>(indices + k * sizeof(I))) - first);
+        rows[k] =
+            static_cast<std::uint64_t>(static_cast<std::int64_t>(read_number<I>(indices + k * sizeof(I)))) -
+            static_cast<std::uint64_t>(first);
   });
 }
 
