@@ -62,15 +62,8 @@ V expm1_32(V x) {
   const V y = quarter_expm1(at_least(at_most(x, 89.6), -25)) * 4;
   return select(abs(x) < 0x1p-25, x, y);
 }
-V sinh32(V x) {
-  const V a = abs(x), y = quarter_expm1(at_most(a, 89.6));
-  const V s = fma(y, 2, (y / (y + 0.25)) * 0.5);
-  return with_sign(select(a < 0x1p-12, a, s), x);
-}
-V cosh32(V x) {
-  const V e = quarter_expm1(at_most(abs(x), 89.6)) + 0.25;
-  return fma(e, 2, 0.125 / e);
-}
+V sinh32(V x) { return sinh_from(x, quarter_expm1(at_most(abs(x), 89.6)), 0x1p-12); }
+V cosh32(V x) { return cosh_from(quarter_expm1(at_most(abs(x), 89.6))); }
 V tanh32(V x) {
   const V a = abs(x), y = quarter_expm1(at_most(a + a, 20));
   return with_sign(select(a < 0x1p-13, a, y / (y + 0.5)), x);

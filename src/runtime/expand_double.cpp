@@ -50,15 +50,8 @@ V expm1_64(V x) {
   const V y = quarter_expm1_64(at_least(at_most(x, 710), -40)) * 4;
   return select(abs(x) < 0x1p-54, x, y);
 }
-V sinh64(V x) {
-  const V a = abs(x), y = quarter_expm1_64(at_most(a, 710.5));
-  const V s = fma(y, 2, (y / (y + 0.25)) * 0.5);
-  return with_sign(select(a < 0x1p-27, a, s), x);
-}
-V cosh64(V x) {
-  const V e = quarter_expm1_64(at_most(abs(x), 710.5)) + 0.25;
-  return fma(e, 2, 0.125 / e);
-}
+V sinh64(V x) { return sinh_from(x, quarter_expm1_64(at_most(abs(x), 710.5)), 0x1p-27); }
+V cosh64(V x) { return cosh_from(quarter_expm1_64(at_most(abs(x), 710.5))); }
 V tanh64(V x) {
   const V a = abs(x), y = quarter_expm1_64(at_most(a + a, 40)), d = y + 0.5, q = y / d;
   const V lost = y - (d - 0.5);  // of d

@@ -78,6 +78,16 @@ inline V log_special(V x, V y) {
 inline V at_most(V x, double bound) { return select(x > bound, x.of(bound), x); }
 inline V at_least(V x, double bound) { return select(x < bound, x.of(bound), x); }
 
+/// sinh(x) and cosh(x) from y = (exp(|x|) - 1) / 4; sinh(x) is x below `tiny`.
+inline V sinh_from(V x, V y, double tiny) {
+  const V a = abs(x), s = fma(y, 2, (y / (y + 0.25)) * 0.5);
+  return with_sign(select(a < tiny, a, s), x);
+}
+inline V cosh_from(V y) {
+  const V e = y + 0.25;
+  return fma(e, 2, 0.125 / e);
+}
+
 /// Of float64, in expand_double.cpp.
 V exp64(V x);
 V expm1_64(V x);

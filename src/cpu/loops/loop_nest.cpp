@@ -79,7 +79,8 @@ void LoopNest::fill(std::shared_ptr<const Kernel> kernel, const Loop::Item& item
   if (!has_points_) return;
   order_axes(mode, item);
   describe_axes();
-  cost_ns_ = estimate({axes_, spec_.outer}, mode);
+  cost_ns_ = spec_.packed.empty() ? estimate({axes_, spec_.outer}, mode)
+                                  : estimate_packed(axes_, spec_.packed.size());
   store_numbers(item);
   choose_units();
 }
@@ -141,14 +142,13 @@ void LoopNest::order_axes(LoopMode mode, const Loop::Item& item) {
   spec_.mode = mode;
   if (mode == LoopMode::columns) {
     int last = outer - 1;
-    const AxisOrder in_order = best;
     double least = estimate(best, mode);
     for (int d = outer - 2; d >= 0; d--) {
       AxisOrder other = ordered_axes(item, d, -1);
       const double cost = estimate(other, mode);
       if (cost < 0.9 * least) least = cost, last = d, best = std::move(other);
     }
-    if (pack(in_order, least)) return;
+    if (joins_ && !has_inner_stage(*spec_.kernel) && pack(ordered_axes(item, outer - 1, -1), least)) return;
     if (const int second = turned_dimension(item, last); second >= 0) best = ordered_axes(item, last, second);
   }
   axes_ = std::move(best.axes);
@@ -170,8 +170,7 @@ bool LoopNest::pack(AxisOrder order, double least) {
   const Kernel& k = *spec_.kernel;
   const auto is_indirect = [](const Instr& in) { return in.code == Code::load_at; };
   std::vector<Axis>& axes = order.axes;
-  if (!joins_ || has_inner_stage(k) || std::ranges::any_of(k.code, is_indirect) || axes.size() < 2 ||
-      axes.back().extent >= short_axis)
+  if (axes.size() < 2 || axes.back().extent >= short_axis || std::ranges::any_of(k.code, is_indirect))
     return false;
   std::size_t packed = 0;
   for (std::int64_t points = 1; packed + 1 < axes.size(); packed++) {

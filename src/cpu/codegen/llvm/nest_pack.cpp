@@ -35,7 +35,7 @@ void LoopNestEmitter::packed_loop() {
   for (const int access : once) copy_packed(access, below(begin));
   emit_loop(b_, begin, end, i64(rows), [&](llvm::Value* x) {
     auto before = place(axis, -1, x);
-    llvm::Value* const n = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateSub(end, x), i64(rows));
+    llvm::Value* const n = below(x);
     for (const int access : loads) copy_packed(access, n);
     vector_loop(i64(0), b_.CreateMul(n, i64(row)), nullptr, 1,
                 [&](int, llvm::Value* i, const Lanes& active) { body(0, 0, i, active); });
