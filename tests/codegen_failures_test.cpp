@@ -76,9 +76,12 @@ bool has_code(const CodeSpec& s, Code code) {
     Code code;
     bool operator()(const LoopNestSpec& n) const { return has_code(*n.kernel, code); }
     bool operator()(const GemmSpec& g) const { return g.epilogue && has_code(*g.epilogue->kernel, code); }
+    bool operator()(const UpdateSpec&) const { return false; }
     bool operator()(const SequenceSpec& q) const {
-      return std::any_of(q.kernels.begin(), q.kernels.end(),
-                         [&](const KernelSpec& k) { return std::visit(*this, k); });
+      bool found = std::any_of(q.kernels.begin(), q.kernels.end(),
+                               [&](const KernelSpec& k) { return std::visit(*this, k); });
+      each_inner(q, [&](const SequenceSpec::Inner& inner) { found = found || (*this)(*inner.sequence); });
+      return found;
     }
   };
   return std::visit(Look{code}, s);

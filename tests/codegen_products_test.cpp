@@ -161,7 +161,7 @@ TEST_CASE("codegen: sequences of products, some of one code, in every tier and o
     const std::size_t args = products[k].spec.epilogue ? 5 : 3;
     for (std::size_t a = 0; a < args; a++)
       call.args.push_back({static_cast<std::uint32_t>(5 * called.size() + a), 0});
-    all.calls.push_back(std::move(call));
+    all.steps.emplace_back(std::move(call));
     called.push_back(&products[k]);
   }
   std::vector<Bytes> want;

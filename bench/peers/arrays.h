@@ -119,6 +119,24 @@ inline Works numbers_added(std::int64_t n) {
       sa::jit([](const sa::Array& x, const sa::Array& at) { return sa::zeros(1000).at(at % 1000).add(x); });
   return result_of(f, normal(1, {n}), places(n));
 }
+/// n steps on a number, each one of two.
+inline Works number_steps(std::int64_t n) {
+  using sa::Array;
+  const auto step = [](const Array& c, const Array& x) {
+    const Array next = sa::cond(
+        x > 0, [](const Array& a) { return a + 1; }, [](const Array& a) { return a * 0.5f; }, c);
+    return std::pair(next, next);
+  };
+  return result_of(sa::jit([step](const Array& x) { return sa::scan(step, sa::zeros({}), x).second; }),
+                   normal(1, {n}));
+}
+/// n numbers written to places that the steps of a loop choose.
+inline Works numbers_written(std::int64_t n) {
+  using sa::Array;
+  const auto step = [n](const Array& i, const Array& t) { return t.at((i * 7919) % n).set(i); };
+  return result_of(sa::jit([n, step](const Array& t) { return sa::fori_loop(0, n, step, t); }),
+                   sa::zeros(n, sa::int32));
+}
 /// n vectors of 3, relative to their mean.
 inline Works vectors_of_3(std::int64_t n) {
   return result_of(sa::jit([](const sa::Array& x, const sa::Array& c) { return x - c; }), normal(1, {n, 3}),

@@ -117,6 +117,19 @@ def numbers_added(n):
     return result_of(f, normal(1, (n,)), places(n))
 
 
+def number_steps(n):
+    def step(c, x):
+        c = jax.lax.cond(x > 0, lambda a: a + 1, lambda a: a * 0.5, c)
+        return c, c
+
+    return result_of(jax.jit(lambda x: jax.lax.scan(step, jnp.float32(0), x)[1]), normal(1, (n,)))
+
+
+def numbers_written(n):
+    f = jax.jit(lambda t: jax.lax.fori_loop(0, n, lambda i, t: t.at[(i * 7919) % n].set(i), t))
+    return result_of(f, jnp.zeros(n, jnp.int32))
+
+
 def vectors_of_3(n):
     return result_of(jax.jit(lambda x, c: x - c), normal(1, (n, 3)), normal(2, (3,)))
 
@@ -244,6 +257,8 @@ ROWS = {
     "rows_in_loop": rows_in_loop,
     "numbers_taken": numbers_taken,
     "numbers_added": numbers_added,
+    "number_steps": number_steps,
+    "numbers_written": numbers_written,
     "vectors_of_3": vectors_of_3,
     "row_updates": row_updates,
     "integer_product": integer_product,

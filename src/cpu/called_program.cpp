@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cpu/address.h"
+#include "cpu/work_list.h"
 #include "shardarray/error.h"
 
 namespace shardarray {
@@ -40,6 +41,11 @@ void CalledProgram::run(void* const* bases, std::int64_t, std::int64_t) const {
   for (std::int64_t k = 0; k < call_.trip; k++) runs.next();
 }
 
+double CalledProgram::calls_ns() const {
+  constexpr double call_ns = 10;
+  return is_plain() ? static_cast<double>(call_.trip) * (call_ns + works().calls_ns()) : 0;
+}
+
 ChosenProgram::ChosenProgram(const ProgramChoice& choice, const ProgramChoice::Item& item,
                              std::uint32_t counters, Transport* transport)
     : item_(item) {
@@ -60,6 +66,12 @@ void ChosenProgram::run(void* const* bases, std::int64_t, std::int64_t) const {
 double ChosenProgram::cost_ns() const {
   double most = 0;
   for (const CalledProgram& b : branches_) most = std::max(most, b.cost_ns());
+  return most;
+}
+
+double ChosenProgram::calls_ns() const {
+  double most = 0;
+  for (const CalledProgram& b : branches_) most = std::max(most, b.calls_ns());
   return most;
 }
 

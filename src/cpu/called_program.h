@@ -12,6 +12,8 @@
 
 namespace shardarray {
 
+class WorkList;
+
 /// One item of a ProgramCall: one unit. The steps of its runs are shared among free workers.
 class CalledProgram {
  public:
@@ -43,6 +45,13 @@ class CalledProgram {
   void run_once(void* const* bases, std::vector<void*>& mine) const;
   std::int64_t units() const { return 1; }
   double cost_ns() const { return program_->cost_ns() * static_cast<double>(call_.trip); }
+  const ProgramCall& call() const { return call_; }
+  const ProgramCall::Item& item() const { return item_; }
+  const WorkList& works() const { return program_->works(); }
+  /// Whether it runs without other processes and counts no transfers, so that its works are all there is to do.
+  bool is_plain() const { return !call_.part && call_.program->transfers.empty(); }
+  /// What its calls, and those in it, cost besides its works.
+  double calls_ns() const;
 
  private:
   void run_at(void* const* bases, std::span<void* const> mine) const;
@@ -63,6 +72,9 @@ class ChosenProgram {
   void run(void* const* bases, std::int64_t begin, std::int64_t end) const;
   std::int64_t units() const { return 1; }
   double cost_ns() const;
+  const ProgramChoice::Item& item() const { return item_; }
+  const std::deque<CalledProgram>& branches() const { return branches_; }
+  double calls_ns() const;
 
  private:
   const ProgramChoice::Item& item_;
@@ -79,8 +91,13 @@ class RepeatedProgram {
         body_(loop.body(), loop.body().items[0], counters, transport) {}
   void run(void* const* bases, std::int64_t begin, std::int64_t end) const;
   std::int64_t units() const { return 1; }
-  /// Estimated for a few runs: their number is unknown.
-  double cost_ns() const { return 8 * (condition_.cost_ns() + body_.cost_ns()); }
+  /// The number of runs is unknown.
+  static constexpr double likely_runs = 8;
+  double cost_ns() const { return likely_runs * (condition_.cost_ns() + body_.cost_ns()); }
+  const ProgramLoop::Item& item() const { return item_; }
+  const CalledProgram& condition() const { return condition_; }
+  const CalledProgram& body() const { return body_; }
+  double calls_ns() const { return likely_runs * (condition_.calls_ns() + body_.calls_ns()); }
 
  private:
   const ProgramLoop::Item& item_;

@@ -78,6 +78,7 @@ class TieredExecutable final : public CpuExecutable {
   }
 
   double cost_ns() const override { return current_.load(std::memory_order_acquire)->graph.total_cost_ns(); }
+  const WorkList& works() const override { return works_; }
 
   CompletionRef run(std::span<void* const> bases, RunReport* report, std::uint64_t numbers) const override {
     run_now(bases, report, numbers);

@@ -9,10 +9,13 @@
 
 namespace shardarray {
 
+class WorkList;
+
 class CpuExecutable : public Executable {
  public:
   /// Of one run, in its current tier.
   virtual double cost_ns() const = 0;
+  virtual const WorkList& works() const = 0;
 };
 std::unique_ptr<CpuExecutable> make_cpu_executable(std::shared_ptr<const Program> program);
 /// Its boxes use `transport`, which must outlive it.

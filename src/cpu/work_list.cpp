@@ -81,10 +81,10 @@ Work& WorkList::append(ItemRanges ranges, Task units) {
 void WorkList::add(const Loop& loop) {
   for (const Loop::Item& item : loop.items) {
     const LoopPlan& plan = loops_.emplace_back(loop.kernel, item);
-    interpreted_ns_ += plan.cost_ns();
     Work& work = append(ranges_of(loop, item), all_units(plan));
     work.loop = &loop;
     work.item = &item;
+    may_be_code(work, plan.cost_ns());
     work.least_units = plan.least_units();
     work.elements = walked_elements(*loop.kernel, item);
   }
@@ -93,15 +93,18 @@ void WorkList::add(const Loop& loop) {
 void WorkList::add(const Gemm& gemm) {
   for (const Gemm::Item& i : gemm.items) {
     const GemmPlan& plan = gemms_.emplace_back(gemm, i);
-    append(ranges_of(gemm, i), all_units(plan)).gemm = &plan;
-    if (plan.spec()) interpreted_ns_ += plan.cost_ns();
+    Work& work = append(ranges_of(gemm, i), all_units(plan));
+    work.gemm = &plan;
+    if (plan.spec()) may_be_code(work, plan.cost_ns());
   }
 }
 
 void WorkList::add(const LibraryCall& call) {
   for (const LibraryCall::Item& i : call.items) {
     const LibraryPlan& first = library_calls_.emplace_back(plan_library_call(call, i));
-    append(ranges_of(call, i), all_units(first));
+    Work& work = append(ranges_of(call, i), all_units(first));
+    work.library = &call;
+    work.library_item = &i;
     for (const LibraryPlan& stage : first.next()) append(ranges_of(call, i), all_units(stage));
   }
 }
@@ -133,24 +136,32 @@ void WorkList::add(const PartBox& box, std::int64_t number) {
 
 void WorkList::add(const ProgramCall& call) {
   for (const ProgramCall::Item& i : call.items)
-    append_call(ranges_of(call, i), all_units(called_.emplace_back(call, i, base_count_, transport_)), call);
+    append_call(ranges_of(call, i), called_.emplace_back(call, i, base_count_, transport_), call);
 }
 
 void WorkList::add(const ProgramChoice& choice) {
   for (const ProgramChoice::Item& i : choice.items)
-    append_call(ranges_of(choice, i), all_units(chosen_.emplace_back(choice, i, base_count_, transport_)),
+    append_call(ranges_of(choice, i), chosen_.emplace_back(choice, i, base_count_, transport_),
                 choice.branches[0]);
 }
 
 void WorkList::add(const ProgramLoop& loop) {
   for (const ProgramLoop::Item& i : loop.items)
-    append_call(ranges_of(loop, i), all_units(repeated_.emplace_back(loop, i, base_count_, transport_)),
-                loop.calls[0]);
+    append_call(ranges_of(loop, i), repeated_.emplace_back(loop, i, base_count_, transport_), loop.calls[0]);
 }
 
-void WorkList::append_call(ItemRanges ranges, Task units, const ProgramCall& call) {
-  Work& work = append(std::move(ranges), units);
+template <class Plan>
+void WorkList::append_call(ItemRanges ranges, const Plan& plan, const ProgramCall& call) {
+  Work& work = append(std::move(ranges), all_units(plan));
+  work.calls = &plan;
   if (call.part) work.writes.push_back(turn());
+  calls_ns_ += plan.calls_ns();
+  may_be_code(work, plan.calls_ns());
+}
+
+void WorkList::may_be_code(Work& work, double ns) {
+  work.interpreted_ns = ns;
+  interpreted_ns_ += ns;
 }
 
 }  // namespace shardarray

@@ -2,6 +2,7 @@
 #pragma once
 #include <deque>
 #include <span>
+#include <variant>
 #include <vector>
 
 #include "cpu/called_program.h"
@@ -25,7 +26,13 @@ struct Work {
   const Loop* loop = nullptr;
   const Loop::Item* item = nullptr;  ///< of the loop
   const GemmPlan* gemm = nullptr;
-  std::int64_t box = -1;  ///< replaces the units: the number of a box that moves between processes
+  const LibraryCall* library = nullptr;
+  const LibraryCall::Item* library_item = nullptr;
+  using Calls =
+      std::variant<std::monostate, const CalledProgram*, const ChosenProgram*, const RepeatedProgram*>;
+  Calls calls = {};
+  double interpreted_ns = 0;  ///< what generated code would replace
+  std::int64_t box = -1;      ///< replaces the units: the number of a box that moves between processes
 
   /// Also touches what `w` touches.
   void add_ranges(const Work& w) {
@@ -61,8 +68,9 @@ class WorkList {
   const std::vector<Work>& all() const { return all_; }
   /// Lower bases are scratch: not read after the program.
   std::uint32_t scratch_bases() const { return scratch_bases_; }
-  /// Time of one run in the interpreter, and in products that may be worth generated code.
+  /// Time of one run in the interpreter, in products that may be worth generated code, and in calls of programs.
   double interpreted_ns() const { return interpreted_ns_; }
+  double calls_ns() const { return calls_ns_; }
 
  private:
   void add(const Loop& loop);
@@ -74,7 +82,8 @@ class WorkList {
   void add(const ProgramChoice& choice);
   void add(const ProgramLoop& loop);
   Work& append(ItemRanges ranges, Task units);
-  void append_call(ItemRanges ranges, Task units, const ProgramCall& call);
+  template <class Plan> void append_call(ItemRanges ranges, const Plan& plan, const ProgramCall& call);
+  void may_be_code(Work& work, double ns);
 
   /// Keeps one order in all processes: of calls that communicate, and of boxes before and after them.
   MemoryRange turn() const { return {base_count_, 0, 1}; }
@@ -90,7 +99,7 @@ class WorkList {
   std::deque<CalledProgram> called_;
   std::deque<ChosenProgram> chosen_;
   std::deque<RepeatedProgram> repeated_;
-  double interpreted_ns_ = 0;
+  double interpreted_ns_ = 0, calls_ns_ = 0;
 };
 
 }  // namespace shardarray

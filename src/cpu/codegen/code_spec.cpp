@@ -4,7 +4,7 @@ namespace shardarray {
 
 namespace {
 // The first word of a key.
-enum class KeyKind : std::uint64_t { nest, gemm, sequence };
+enum class KeyKind : std::uint64_t { nest, gemm, update, sequence };
 Words begin_key(KeyKind k) { return {static_cast<std::uint64_t>(k)}; }
 
 void put_list(const std::vector<std::int64_t>& list, Words& words) {
@@ -37,6 +37,14 @@ Words GemmSpec::key() const {
   return words;
 }
 
+Words UpdateSpec::key() const {
+  Words words = begin_key(KeyKind::update);
+  words.insert(words.end(), {static_cast<std::uint64_t>(type), static_cast<std::uint64_t>(reducer)});
+  words.push_back(static_cast<std::uint64_t>(batch));
+  for (const Dim& d : dims) put_list({d.n, d.m, d.moves, static_cast<std::int64_t>(d.index), d.first}, words);
+  return words;
+}
+
 Words SequenceSpec::key() const {
   Words words = begin_key(KeyKind::sequence);
   words.push_back(kernels.size());
@@ -45,10 +53,31 @@ Words SequenceSpec::key() const {
     words.push_back(own.size());
     words.insert(words.end(), own.begin(), own.end());
   }
-  for (const Call& c : calls) {
-    words.insert(words.end(), {c.kernel, c.args.size()});
-    for (const Ref& r : c.args) words.insert(words.end(), {r.base, r.offset});
-    put_list(c.numbers, words);
+  const auto put = [&](const Ref& r) { words.insert(words.end(), {r.base, r.offset}); };
+  const auto put_inner = [&](const Inner& x) {
+    const Words own = x.sequence->key();
+    words.insert(words.end(), {own.size(), x.bases.size()});
+    words.insert(words.end(), own.begin(), own.end());
+    for (const ProgramCall::Binding& b : x.bases) words.push_back(static_cast<std::uint64_t>(b.stride));
+  };
+  for (const Step& step : steps) {
+    words.push_back(step.index());
+    if (const auto* const call = std::get_if<Call>(&step)) {
+      words.insert(words.end(), {call->kernel, call->args.size()});
+      put_list(call->numbers, words);
+    } else if (const auto* const repeat = std::get_if<Repeat>(&step)) {
+      words.push_back(static_cast<std::uint64_t>(repeat->trip));
+      put_inner(repeat->body);
+    } else if (const auto* const choose = std::get_if<Choose>(&step)) {
+      words.push_back(choose->branches.size());
+      for (const Inner& x : choose->branches) put_inner(x);
+    } else if (const auto* const loop = std::get_if<While>(&step)) {
+      put_inner(loop->condition);
+      put_inner(loop->body);
+      words.push_back(loop->carries.size());
+      for (const ProgramLoop::Carry& c : loop->carries) words.push_back(c.bytes);
+    }
+    each_ref(step, put);
   }
   return words;
 }

@@ -1,7 +1,6 @@
 #include "cpu/codegen/compiled_work.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <map>
 #include <optional>
@@ -42,6 +41,7 @@ namespace {
 
 // Below this the cost of a call matters: extents and strides become part of the code.
 constexpr double small_loop_ns = 1000;
+constexpr double update_ns = 5;  // of a few elements
 // Compile times in the quick tier, where instruction selection dominates.
 constexpr double compile_kernel_ns = 300'000, compile_instruction_ns = 15'000, compile_product_ns = 2'000'000,
                  compile_call_ns = 10'000;
@@ -50,21 +50,32 @@ double compile_cost_ns(const LoopNestSpec& s) {
   return compile_kernel_ns + compile_instruction_ns * static_cast<double>(s.kernel->code.size());
 }
 double compile_cost_ns(const GemmSpec&) { return compile_product_ns; }
+double compile_cost_ns(const UpdateSpec&) { return compile_kernel_ns; }
 double compile_cost_ns(const SequenceSpec& s) {
-  double ns = compile_call_ns * static_cast<double>(s.calls.size());
+  double ns = compile_call_ns * static_cast<double>(s.steps.size());
   for (const KernelSpec& k : s.kernels) ns += std::visit([](const auto& x) { return compile_cost_ns(x); }, k);
+  each_inner(s, [&](const SequenceSpec::Inner& inner) { ns += compile_cost_ns(*inner.sequence); });
   return ns;
 }
 double compile_cost_ns(const CodeSpec& s) {
   return std::visit([](const auto& x) { return compile_cost_ns(x); }, s);
 }
+/// An update of few elements; none if it is large, or copies x first.
+std::optional<UpdateSpec> small_update(const LibraryCall& call, const LibraryCall::Item& item) {
+  constexpr std::int64_t most_bytes = 512, most_rows = 32;
+  if (call.name != "update" || !updates_in_place(item)) return std::nullopt;
+  UpdateSpec s = update_spec(call, item);
+  const std::int64_t bytes = s.batch * s.part_bytes, rows = bytes / s.row_bytes();
+  if (bytes == 0 || s.x_bytes == 0 || bytes > most_bytes || rows > most_rows) return std::nullopt;
+  if (s.reducer != Reducer::none && s.type == DType::bool_) s.type = DType::uint8;
+  return s;
+}
+
 // One program's share of the last-level cache; with many cores, or in virtual machines, the system reports more.
 std::atomic<std::int64_t>& cache_bytes() {
   static std::atomic<std::int64_t> bytes{std::int64_t{32} << 20};
   return bytes;
 }
-// The largest epilogue: it is repeated for every vector of a block.
-constexpr std::size_t most_following = 16;
 // How many works after a product to search for a loop over its elements, and then for another reader of C.
 constexpr std::size_t most_between = 64, most_behind = 256;
 
@@ -78,67 +89,6 @@ bool conflict(const Work& a, const Work& b) {
   return overlap(a.writes, b.writes) || overlap(a.writes, b.reads) || overlap(a.reads, b.writes);
 }
 
-/// None for another kind of loop, or one that touches more of C at a point than that point's element.
-std::optional<LoopOverProduct> over_product(const Work& loop, const GemmSpec& g, const Ref& c,
-                                            const MemoryRange& c_range) {
-  const Kernel& k = *loop.loop->kernel;
-  const Loop::Item& item = *loop.item;
-  if (k.stages.size() != 1 || k.stages[0].inner) return std::nullopt;
-  LoopOverProduct found{k.args.size(), {}};
-  for (std::size_t a = 0; a < k.args.size(); a++) {
-    const Ref& r = item.args[a].ref;
-    if (!k.args[a].output && !k.args[a].indirect && k.args[a].type == g.type && r.base == c.base &&
-        r.offset == c.offset)
-      found.product = a;
-  }
-  if (found.product == k.args.size()) return std::nullopt;
-  const Shape& strides = item.args[found.product].strides;
-  struct Axis {
-    std::int64_t extent, stride;
-    int dim = -1;
-  } axes[] = {{g.batch, g.c_batch}, {g.m, g.c_row}, {g.n, g.c_col}};
-  for (std::size_t d = 0; d < item.extents.size(); d++) {
-    if (item.extents[d] == 1) continue;
-    const auto axis = std::find_if(std::begin(axes), std::end(axes), [&](const Axis& x) {
-      return x.dim < 0 && x.extent == item.extents[d] && x.stride == strides[d];
-    });
-    if (axis == std::end(axes)) return std::nullopt;
-    axis->dim = static_cast<int>(d);
-  }
-  for (const Axis& x : axes)
-    if (x.extent > 1 && x.dim < 0) return std::nullopt;
-  for (std::size_t a = 0; a < k.args.size(); a++) {
-    // C itself may only be read and overwritten element by element.
-    const LoopArg& arg = item.args[a];
-    const MemoryRange range = tile_range(arg.ref, arg.first, arg.bytes);
-    const bool same = arg.ref.offset == c.offset && arg.strides == strides && k.args[a].type == g.type;
-    if (a != found.product && overlap(c_range, range) && !(same && k.args[a].output)) return std::nullopt;
-  }
-  found.dimensions = {axes[0].dim, axes[1].dim, axes[2].dim};
-  return found;
-}
-
-/// The loop as an epilogue; none if its kernel cannot be one.
-std::optional<GemmEpilogue> epilogue_of(const Work& loop, const LoopOverProduct& found) {
-  const Kernel& k = *loop.loop->kernel;
-  const auto excluded = [](const Instr& in) {
-    return in.code == Code::index || in.code == Code::load_at || in.code == Code::call;
-  };
-  if (k.code.size() > most_following || std::any_of(k.code.begin(), k.code.end(), excluded))
-    return std::nullopt;
-  GemmEpilogue e{loop.loop->kernel, found.product, {}, true};
-  for (std::size_t a = 0; a < k.args.size(); a++) {
-    const auto walk = [&](int dim) {
-      return dim < 0 ? 0
-                     : loop.item->args[a].strides[static_cast<std::size_t>(dim)] *
-                           static_cast<std::int64_t>(itemsize(k.args[a].type));
-    };
-    const auto [batch, row, column] = found.dimensions;
-    e.args.push_back({walk(batch), walk(row), walk(column)});
-  }
-  return e;
-}
-
 }  // namespace
 
 std::int64_t set_cache_bytes(std::int64_t bytes) { return cache_bytes().exchange(bytes); }
@@ -148,18 +98,17 @@ class WorkCompiler {
  public:
   WorkCompiler(const WorkList& works, CodeTier tier, const std::vector<bool>& apart)
       : works_(works), tier_(tier) {
-    double cost = 0;
-    for (std::size_t w = 0; w < apart.size(); w++) cost += add(w, apart[w]);
+    for (std::size_t w = 0; w < apart.size(); w++) cost_ns_ += add(w, apart[w]);
     join_epilogues();
-    join_sequences(cost < TaskGraph::small_ns);
   }
 
   /// Null if no code can be compiled, or if a joined piece failed: then its works are added to `apart`.
   std::unique_ptr<CompiledWork> run(double runs, std::vector<bool>& apart) {
+    join_sequences(cost_ns_ < TaskGraph::small_ns);
     std::unique_ptr<CompiledWork> to(new CompiledWork);
     std::vector<CodeSpec> specs;
     const std::vector<bool> worth = choose(runs, *to, specs);
-    const auto code = try_compile(specs, tier_);
+    const auto code = specs.empty() ? std::vector<MachineCode>() : try_compile(specs, tier_);
     if (!code) return nullptr;
     std::size_t next = 0;
     bool again = false;
@@ -188,16 +137,14 @@ class WorkCompiler {
  private:
   struct Candidate {
     Work work;
-    std::variant<std::monostate, LoopNest, GemmSpec, SequenceSpec> code = {};  // none: runs as before
-    std::vector<Ref> args = {};             // for a product's function, or a sequence
+    std::variant<std::monostate, LoopNest, GemmSpec, UpdateSpec, SequenceSpec> code =
+        {};                                 // none: runs as before
+    std::vector<Ref> args = {};             // for the function of a product, an update or a sequence
     std::vector<std::size_t> members = {};  // the works that it consists of
     LoopOverProduct over = {};              // if it follows members[0], a product without code
     bool apart = false;
     bool has_code() const { return !std::holds_alternative<std::monostate>(code); }
     bool follows() const { return members.size() > 1 && std::holds_alternative<LoopNest>(code); }
-    bool is_kernel() const {
-      return (std::holds_alternative<LoopNest>(code) && !follows()) || std::holds_alternative<GemmSpec>(code);
-    }
   };
 
   static CodeSpec spec_of(const Candidate& p) {
@@ -221,7 +168,7 @@ class WorkCompiler {
       if (fresh) to.compile_ns_ += compile_cost_ns(spec);
       for (const std::size_t m : p.members)
         if (!p.follows() || works_.all()[m].loop)
-          it->second.interpreted_ns += std::max(1.0, works_.all()[m].units.cost_ns);
+          it->second.interpreted_ns += std::max(1.0, works_.all()[m].interpreted_ns);
       coded.emplace_back(std::move(spec), &it->second);
     }
     std::vector<bool> worth(pieces_.size(), false);
@@ -279,8 +226,70 @@ class WorkCompiler {
     } else if (w.gemm) {
       if (auto spec = w.gemm->spec()) p.code = std::move(*spec);
       p.args = {w.gemm->item().a, w.gemm->item().b, w.gemm->item().c};
+    } else if (w.library) {
+      if (auto spec = small_update(*w.library, *w.library_item)) {
+        p.code = std::move(*spec);
+        p.args = w.library_item->in;
+        cost = update_ns;
+      }
+    } else if (auto step =
+                   std::visit([&](const auto& x) { return step_of(x, w.units.flush_denormals); }, w.calls)) {
+      p.code = SequenceSpec{{}, {std::move(step->first)}};
+      cost = step->second;
     }
     return cost;
+  }
+
+  // Steps that call programs, and the time of one run; none if a program has no code.
+  using TimedStep = std::optional<std::pair<SequenceSpec::Step, double>>;
+  using TimedInner = std::optional<std::pair<SequenceSpec::Inner, double>>;
+
+  TimedStep step_of(std::monostate, bool) const { return std::nullopt; }
+  TimedStep step_of(const CalledProgram* called, bool flush_denormals) const {
+    auto body = inner_of(*called, flush_denormals);
+    if (!body) return std::nullopt;
+    const std::int64_t trip = called->call().trip;
+    return {{SequenceSpec::Repeat{std::move(body->first), trip}, static_cast<double>(trip) * body->second}};
+  }
+  TimedStep step_of(const ChosenProgram* chosen, bool flush_denormals) const {
+    SequenceSpec::Choose step{chosen->item().index, {}};
+    double longest = 0;
+    for (const CalledProgram& called : chosen->branches()) {
+      auto branch = inner_of(called, flush_denormals);
+      if (!branch) return std::nullopt;
+      step.branches.push_back(std::move(branch->first));
+      longest = std::max(longest, branch->second);
+    }
+    return {{std::move(step), longest}};
+  }
+  TimedStep step_of(const RepeatedProgram* repeated, bool flush_denormals) const {
+    auto condition = inner_of(repeated->condition(), flush_denormals);
+    auto body = inner_of(repeated->body(), flush_denormals);
+    if (!condition || !body) return std::nullopt;
+    const double run_ns = condition->second + body->second;
+    return {{SequenceSpec::While{std::move(condition->first), std::move(body->first), repeated->item().answer,
+                                 repeated->item().carries},
+             RepeatedProgram::likely_runs * run_ns}};
+  }
+
+  /// A called program as one sequence. None for longer ones, in which the time of calls does not matter.
+  TimedInner inner_of(const CalledProgram& called, bool flush_denormals) const {
+    constexpr std::size_t most_works = 50;
+    if (!called.is_plain() || called.works().all().size() > most_works) return std::nullopt;
+    WorkCompiler inside(called.works(), tier_, std::vector<bool>(called.works().all().size(), false));
+    if (inside.cost_ns_ >= small_loop_ns) return std::nullopt;
+    for (const Candidate& p : inside.pieces_)
+      if (!p.has_code() || p.follows() || p.work.units.flush_denormals != flush_denormals)
+        return std::nullopt;
+    Candidate all = sequence(inside.pieces_, true);
+    SequenceSpec::Inner inner{std::make_shared<SequenceSpec>(std::get<SequenceSpec>(std::move(all.code))),
+                              {}};
+    for (const Ref& r : all.args) {
+      ProgramCall::Binding b = called.item().bases[r.base];
+      for (Ref* const at : {&b.first, &b.even, &b.odd}) at->offset += r.offset;
+      inner.bases.push_back(b);
+    }
+    return {{std::move(inner), inside.cost_ns_}};
   }
 
   // Whether to use non-temporal stores: the results would evict each other from the caches before they are read, and such stores do not
@@ -369,12 +378,17 @@ class WorkCompiler {
       double cost = 0;
       const auto joins = [&](const Candidate& p) {
         const double own = p.work.units.cost_ns;
-        return p.is_kernel() && !p.apart &&
+        return p.has_code() && !p.follows() && !p.apart &&
                p.work.units.flush_denormals == pieces_[k].work.units.flush_denormals &&
                (small_program || (own < small_loop_ns && cost + own < chunk_ns));
       };
       while (end < pieces_.size() && joins(pieces_[end])) cost += pieces_[end++].work.units.cost_ns;
-      if (end - k > 1) joined.push_back(sequence(std::span(pieces_).subspan(k, end - k), !small_program));
+      const bool is_sequence = std::holds_alternative<SequenceSpec>(pieces_[k].code);
+      if (std::holds_alternative<UpdateSpec>(pieces_[k].code) && end - k < 2)
+        pieces_[k].code = std::monostate();
+      if (end - k > 1 || is_sequence)
+        joined.push_back(
+            sequence(std::span(pieces_).subspan(k, std::max<std::size_t>(1, end - k)), !small_program));
       else joined.push_back(std::move(pieces_[end = k]));
       k = std::max(end, k + 1);
     }
@@ -383,10 +397,17 @@ class WorkCompiler {
 
   static Candidate sequence(std::span<Candidate> pieces, bool own_args) {
     Candidate all{Work{{}, {}, Task{}}};
-    all.work.units.flush_denormals = pieces[0].work.units.flush_denormals;
     SequenceSpec spec;
     std::map<Words, std::size_t> known;
     for (Candidate& p : pieces) {
+      all.work.units.flush_denormals = p.work.units.flush_denormals;
+      all.members.insert(all.members.end(), p.members.begin(), p.members.end());
+      all.work.units.cost_ns += p.work.units.cost_ns;
+      all.work.add_ranges(p.work);
+      if (auto* const made = std::get_if<SequenceSpec>(&p.code)) {
+        std::move(made->steps.begin(), made->steps.end(), std::back_inserter(spec.steps));
+        continue;
+      }
       SequenceSpec::Call call;
       std::optional<KernelSpec> kernel;
       if (auto* const nest = std::get_if<LoopNest>(&p.code)) {
@@ -395,16 +416,14 @@ class WorkCompiler {
         call.args = nest->refs();
         call.numbers = nest->numbers();
       } else {
-        kernel = std::get<GemmSpec>(std::move(p.code));
+        if (auto* const update = std::get_if<UpdateSpec>(&p.code)) kernel = std::move(*update);
+        else kernel = std::get<GemmSpec>(std::move(p.code));
         call.args = std::move(p.args);
       }
       const auto [it, fresh] = known.try_emplace(key_of(*kernel), spec.kernels.size());
       if (fresh) spec.kernels.push_back(std::move(*kernel));
       call.kernel = it->second;
-      spec.calls.push_back(std::move(call));
-      all.members.insert(all.members.end(), p.members.begin(), p.members.end());
-      all.work.units.cost_ns += p.work.units.cost_ns;
-      all.work.add_ranges(p.work);
+      spec.steps.emplace_back(std::move(call));
     }
     if (own_args) number_args(spec, all.args);
     all.code = std::move(spec);
@@ -414,18 +433,19 @@ class WorkCompiler {
   /// Turns the addresses into bases of the sequence's own, numbered by first use.
   static void number_args(SequenceSpec& spec, std::vector<Ref>& args) {
     std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> known;
-    for (SequenceSpec::Call& call : spec.calls)
-      for (Ref& r : call.args) {
+    for (SequenceSpec::Step& step : spec.steps)
+      each_ref(step, [&](Ref& r) {
         const auto [it, fresh] =
             known.try_emplace({r.base, r.offset}, static_cast<std::uint32_t>(args.size()));
         if (fresh) args.push_back(r);
         r = {it->second, 0};
-      }
+      });
   }
 
   const WorkList& works_;
   CodeTier tier_;
   std::vector<Candidate> pieces_;
+  double cost_ns_ = 0;  // of one run
 };
 
 std::unique_ptr<CompiledWork> CompiledWork::make(const WorkList& works, CodeTier tier, double runs) {

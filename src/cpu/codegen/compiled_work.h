@@ -1,7 +1,6 @@
 // A WorkList as generated code: products are fused with epilogues; kernels of small programs are joined into functions that call them one
 // after another; large works over the same elements become passes.
 #pragma once
-#include <array>
 #include <deque>
 #include <memory>
 #include <utility>
@@ -9,6 +8,7 @@
 
 #include "cpu/blocked_work.h"
 #include "cpu/codegen/code_store.h"
+#include "cpu/codegen/loop_over_product.h"
 #include "cpu/work_list.h"
 
 namespace shardarray {
@@ -16,13 +16,6 @@ namespace shardarray {
 /// Loops that touch at least so many bytes write past the caches what their program does not read again. A machine-wide setting; returns
 /// the previous one.
 std::int64_t set_cache_bytes(std::int64_t bytes);
-
-/// A loop over the elements of a product C.
-struct LoopOverProduct {
-  std::size_t product = 0;        ///< the argument that is C
-  std::array<int, 3> dimensions;  ///< C's batch, rows, columns in the loop's domain; -1: one point
-  bool keep = true;               ///< something else reads C
-};
 
 class CompiledWork {
  public:

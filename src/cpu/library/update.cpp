@@ -8,35 +8,28 @@
 #include "cpu/address.h"
 #include "cpu/library/combined.h"
 #include "cpu/library/library_call.h"
+#include "cpu/library/update_spec.h"
 
 namespace shardarray {
 namespace {
 
-struct Dim {
-  std::int64_t n, m;           ///< sizes of x and of the part
-  std::int64_t x_step, step;   ///< strides in bytes
-  std::int64_t first = 0;      ///< global index of the tile's first element
-  int start = -1;              ///< the operand with the part's start; -1: it starts where x does
-  DType index = DType::int32;  ///< that operand's dtype
-  // Which range of the part is inside x, and the part's start in x, whose global start is `first`.
-  struct Inside {
-    std::int64_t from, to, at;
-  };
-  Inside inside(std::int64_t begin) const {
-    const std::int64_t at = start < 0 ? 0 : begin - first;
-    return {std::max<std::int64_t>(0, -at), std::min(m, n - at), at};
-  }
+// Which range of the part is inside x, and the part's start in x, whose global start is `begin`.
+struct Inside {
+  std::int64_t from, to, at;
 };
+Inside inside(const UpdateSpec::Dim& d, std::int64_t begin) {
+  const std::int64_t at = d.moves ? begin - d.first : 0;
+  return {std::max<std::int64_t>(0, -at), std::min(d.m, d.n - at), at};
+}
 
 /// Units: rows of the part along its first dimension, by batch entry.
 struct Update {
   LibraryCall::Item item;
-  std::vector<Dim> dims;
-  std::int64_t x_bytes, part_bytes;  ///< per batch entry
+  UpdateSpec spec;
   /// Writes bytes of the part, or combines them.
   void (*write)(char* to, const char* part, std::int64_t bytes);
 
-  std::int64_t rows() const { return dims.empty() ? 1 : dims[0].m; }
+  std::int64_t rows() const { return spec.dims.empty() ? 1 : spec.dims[0].m; }
   void operator()(void* const* bases, std::int64_t begin, std::int64_t end) const {
     for (std::int64_t u = begin, next; u < end; u = next) {
       const std::int64_t entry = u / rows(), first = u % rows();
@@ -46,36 +39,39 @@ struct Update {
   }
 
  private:
-  std::int64_t start(void* const* bases, const Dim& d, std::int64_t entry) const {
-    if (d.start < 0) return 0;
-    const char* const p = address(bases, item.in[static_cast<std::size_t>(d.start)]);
-    return d.index == DType::int32 ? read_number<std::int32_t>(p + 4 * entry)
-                                   : read_number<std::int64_t>(p + 8 * entry);
-  }
   void put(void* const* bases, std::int64_t entry, std::int64_t first, std::int64_t last) const {
-    char* const out = address(bases, item.out[0]) + entry * x_bytes;
-    const char* const part = address(bases, item.in[1]) + entry * part_bytes;
-    if (dims.empty()) {
-      write(out, part, part_bytes);
+    char* const out = address(bases, item.out[0]) + entry * spec.x_bytes;
+    const char* const part = address(bases, item.in[1]) + entry * spec.part_bytes;
+    if (spec.dims.empty()) {
+      write(out, part, spec.part_bytes);
       return;
     }
-    SmallVector<Dim::Inside, 4> inside;
-    for (const Dim& d : dims) inside.push_back(d.inside(start(bases, d, entry)));
-    inside[0].from = std::max(inside[0].from, first);
-    inside[0].to = std::min(inside[0].to, last);
-    copy(0, inside.data(), out, part);
+    SmallVector<Inside, 4> ranges;
+    std::size_t operand = 2;
+    for (const UpdateSpec::Dim& d : spec.dims) {
+      std::int64_t start = 0;
+      if (d.moves) {
+        const char* const p = address(bases, item.in[operand++]);
+        start = d.index == DType::int32 ? read_number<std::int32_t>(p + 4 * entry)
+                                        : read_number<std::int64_t>(p + 8 * entry);
+      }
+      ranges.push_back(inside(d, start));
+    }
+    ranges[0].from = std::max(ranges[0].from, first);
+    ranges[0].to = std::min(ranges[0].to, last);
+    copy(0, ranges.data(), out, part);
   }
-  void copy(std::size_t d, const Dim::Inside* inside, char* out, const char* part) const {
-    const auto [from, to, at] = inside[d];
+  void copy(std::size_t k, const Inside* ranges, char* out, const char* part) const {
+    const UpdateSpec::Dim& d = spec.dims[k];
+    const auto [from, to, at] = ranges[k];
     if (from >= to) return;
-    out += (from + at) * dims[d].x_step;
-    part += from * dims[d].step;
-    if (d + 1 == dims.size()) {
-      write(out, part, (to - from) * dims[d].step);
+    out += (from + at) * d.x_step;
+    part += from * d.step;
+    if (k + 1 == spec.dims.size()) {
+      write(out, part, (to - from) * d.step);
       return;
     }
-    for (std::int64_t i = from; i < to; i++, out += dims[d].x_step, part += dims[d].step)
-      copy(d + 1, inside, out, part);
+    for (std::int64_t i = from; i < to; i++, out += d.x_step, part += d.step) copy(k + 1, ranges, out, part);
   }
 };
 
@@ -99,35 +95,47 @@ LibraryPlan copy_of(const Ref& to, const Ref& from, std::int64_t bytes) {
 
 }  // namespace
 
-LibraryPlan plan_update(const LibraryCall& call, const LibraryCall::Item& item) {
+UpdateSpec update_spec(const LibraryCall& call, const LibraryCall::Item& item) {
   const Shape &x = item.in_shapes[0], &part = item.in_shapes[1];
-  const DType t = call.in_types[0];
-  const auto size = static_cast<std::int64_t>(itemsize(t));
-  Update u{item, {}, size, size, copy_bytes};
+  const auto size = static_cast<std::int64_t>(itemsize(call.in_types[0]));
+  UpdateSpec u{call.in_types[0], static_cast<Reducer>(item.params[0]), x[0], size, size, {}};
   int start = 2;
   for (std::size_t d = 1; d < x.size(); d++) {
-    u.dims.push_back({x[d], part[d], 0, 0});
+    UpdateSpec::Dim& dim = u.dims.emplace_back(UpdateSpec::Dim{x[d], part[d]});
     if (item.params[d] < 0) continue;
-    u.dims.back().first = item.params[d];
-    u.dims.back().start = start;
-    u.dims.back().index = at(call.in_types, start++);
+    dim.moves = true;
+    dim.first = item.params[d];
+    dim.index = at(call.in_types, start++);
   }
-  for (std::size_t d = u.dims.size(); d-- > 0;) {
-    u.dims[d].x_step = u.x_bytes;
-    u.dims[d].step = u.part_bytes;
-    u.x_bytes *= x[d + 1];
-    u.part_bytes *= part[d + 1];
+  for (auto d = u.dims.rbegin(); d != u.dims.rend(); ++d) {
+    d->x_step = u.x_bytes;
+    d->step = u.part_bytes;
+    u.x_bytes *= d->n;
+    u.part_bytes *= d->m;
   }
+  return u;
+}
+
+std::int64_t UpdateSpec::row_bytes() const {
+  auto bytes = static_cast<std::int64_t>(itemsize(type));
+  if (reducer != Reducer::none) return bytes;
+  for (auto d = dims.rbegin(); d != dims.rend() && !d->moves && d->m == d->n; ++d) bytes *= d->m;
+  return bytes;
+}
+
+LibraryPlan plan_update(const LibraryCall& call, const LibraryCall::Item& item) {
+  Update u{item, update_spec(call, item), copy_bytes};
   const auto plan = [&] {
-    const std::int64_t batch = x[0], bytes = batch * u.x_bytes;
-    const std::int64_t units = bytes == 0 || u.part_bytes == 0 ? 0 : batch * u.rows();
-    const double cost = static_cast<double>(batch * u.part_bytes) * 0.1 + static_cast<double>(units) * 20;
+    const UpdateSpec& s = u.spec;
+    const std::int64_t bytes = s.batch * s.x_bytes,
+                       units = bytes == 0 || s.part_bytes == 0 ? 0 : s.batch * u.rows();
+    const double cost = static_cast<double>(s.batch * s.part_bytes) * 0.1 + static_cast<double>(units) * 20;
     LibraryPlan put(units, cost, std::move(u));
-    const Ref &to = item.out[0], &from = item.in[0];
-    if (to.base == from.base && to.offset == from.offset) return put;
-    return copy_of(to, from, bytes).then(std::move(put));
+    if (updates_in_place(item)) return put;
+    return copy_of(item.out[0], item.in[0], bytes).then(std::move(put));
   };
-  if (static_cast<Reducer>(item.params[0]) == Reducer::none) return plan();
+  const DType t = call.in_types[0];
+  if (u.spec.reducer == Reducer::none) return plan();
   return with_number_type("update", t == DType::bool_ ? DType::uint8 : t, [&]<class T>(T) {
     u.write = with_reducer(item.params[0], []<Reducer r>() { return &combine_bytes<r, T>; });
     return plan();

@@ -87,7 +87,12 @@ void LoopNest::fill(std::shared_ptr<const Kernel> kernel, const Loop::Item& item
 
 LoopNest::LoopNest(std::shared_ptr<const Kernel> kernel, const Loop::Item& item)
     : LoopNest(kernel, item, LoopMode::columns) {
-  if (!has_points_ || !has_inner_stage(*kernel)) return;
+  if (!has_points_) return;
+  if (!has_inner_stage(*kernel)) {
+    // A single point needs no vectors: outside of inner stages rows are scalars.
+    if (num_elements(item.extents) == 1) *this = LoopNest(std::move(kernel), item, LoopMode::rows);
+    return;
+  }
   LoopNest by_rows(kernel, item, LoopMode::rows);
   if (by_rows.cost_ns_ < cost_ns_) *this = std::move(by_rows);
 }

@@ -14,6 +14,7 @@
 #include "cpu/codegen/llvm/fatal.h"
 #include "cpu/codegen/llvm/gemm_emitter.h"
 #include "cpu/codegen/llvm/sequence_emitter.h"
+#include "cpu/codegen/llvm/update_emitter.h"
 
 #include "generator_hash.h"
 #include "shardarray/error.h"
@@ -77,10 +78,12 @@ class Compilation : public LlvmState {
     builder_.registerFunctionAnalyses(functions_);
     builder_.registerLoopAnalyses(loops_);
     builder_.crossRegisterProxies(loops_, functions_, calls_, modules_);
-    const char* const full =
-        "function(sroa,early-cse,instcombine<no-verify-fixpoint>,loop-mssa(licm),early-cse)";
-    if (auto e =
-            builder_.parsePassPipeline(passes_, tier == CodeTier::full ? full : "function(sroa,early-cse)"))
+    const char
+        *const full =
+                   "always-inline,globaldce,"
+                   "function(sroa,early-cse,instcombine<no-verify-fixpoint>,loop-mssa(licm),early-cse)",
+               *const quick = "always-inline,globaldce,function(sroa,early-cse)";
+    if (auto e = builder_.parsePassPipeline(passes_, tier == CodeTier::full ? full : quick))
       fail(llvm::toString(std::move(e)));
     passes_.run(module_, modules_);
   }
@@ -173,10 +176,12 @@ std::vector<char> LlvmGenerator::compile(std::span<const CodeSpec> specs, CodeTi
       return LoopNestEmitter(module, s, machine).emit(name);
     }
     llvm::Function* operator()(const GemmSpec& s) const { return GemmEmitter(module, s, machine).emit(name); }
+    llvm::Function* operator()(const UpdateSpec& s) const { return emit_update(module, s, name); }
     llvm::Function* operator()(const SequenceSpec& s) const {
-      return emit_sequence(module, s, name, [this](const KernelSpec& k, const std::string& part) {
+      const auto kernel = [this](const KernelSpec& k, const std::string& part) {
         return std::visit(Emit{module, machine, part}, k);
-      });
+      };
+      return SequenceEmitter(module, name, kernel).emit(s);
     }
   };
   auto machine = machine_for(tier);

@@ -17,12 +17,19 @@ bool is_chain(const LoopNestSpec& spec, const Machine& machine) {
   return true;
 }
 
-/// Elements per vector: two registers of the widest type in memory; four for long chains.
+/// Elements per vector: two registers of the widest type in memory; four for long chains. Fewer for rows that are known to be shorter.
 int width_for(const LoopNestSpec& spec, const Machine& machine) {
+  constexpr int least = 4;
   std::size_t widest = 1;
   for (const KernelArg& a : spec.kernel->args) widest = std::max(widest, itemsize(a.type));
   const int registers = is_chain(spec, machine) ? 4 : 2;
-  return std::clamp(registers * machine.vector_bytes / static_cast<int>(widest), 4, 16 * registers);
+  const int width =
+      std::clamp(registers * machine.vector_bytes / static_cast<int>(widest), least, 16 * registers);
+  if (spec.fixed.empty() || spec.mode != LoopMode::columns || spec.inner > 0 || !spec.packed.empty())
+    return width;
+  const auto row = static_cast<std::uint64_t>(spec.fixed[static_cast<std::size_t>(spec.vector_axis())]);
+  return static_cast<int>(
+      std::clamp<std::uint64_t>(std::bit_ceil(row), least, static_cast<std::uint64_t>(width)));
 }
 }  // namespace
 

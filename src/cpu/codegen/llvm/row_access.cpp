@@ -62,6 +62,18 @@ void emit_if(llvm::IRBuilder<>& b, llvm::Value* condition, const std::function<v
   emit_either(b, condition, body, [] {});
 }
 
+void emit_copy(llvm::IRBuilder<>& b, llvm::Value* to, llvm::Value* from, std::int64_t bytes) {
+  constexpr std::int64_t block = 64;
+  const auto i64 = [&](std::int64_t n) { return b.getInt64(static_cast<std::uint64_t>(n)); };
+  const auto piece = [&](llvm::Value* at, std::int64_t n) {
+    const auto place = [&](llvm::Value* base) { return b.CreateGEP(b.getInt8Ty(), base, at); };
+    b.CreateMemCpyInline(place(to), llvm::Align(1), place(from), llvm::Align(1), i64(n));
+  };
+  const std::int64_t whole = bytes / block * block;
+  emit_loop(b, i64(0), i64(whole), i64(block), [&](llvm::Value* at) { piece(at, block); });
+  if (bytes > whole) piece(i64(whole), bytes - whole);
+}
+
 llvm::AllocaInst* MemoryAccess::stack(llvm::Type* t, std::uint64_t n) {
   llvm::BasicBlock& entry = b_.GetInsertBlock()->getParent()->getEntryBlock();
   llvm::IRBuilder<> at(&entry, entry.begin());

@@ -19,6 +19,8 @@ void emit_turns(llvm::IRBuilder<>& b, llvm::Value* begin, llvm::Value* end,
                 const std::function<llvm::Value*(llvm::Value*)>& body);
 /// Emits code that runs only if `condition` holds.
 void emit_if(llvm::IRBuilder<>& b, llvm::Value* condition, const std::function<void()>& body);
+/// Copies bytes between places that do not overlap, aligned or not.
+void emit_copy(llvm::IRBuilder<>& b, llvm::Value* to, llvm::Value* from, std::int64_t bytes);
 
 /// Lanes [lo, hi) of a vector; null: all.
 struct Lanes {
