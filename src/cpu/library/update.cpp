@@ -118,7 +118,6 @@ UpdateSpec update_spec(const LibraryCall& call, const LibraryCall::Item& item) {
 
 std::int64_t UpdateSpec::row_bytes() const {
   auto bytes = static_cast<std::int64_t>(itemsize(type));
-  if (reducer != Reducer::none) return bytes;
   for (auto d = dims.rbegin(); d != dims.rend() && !d->moves && d->m == d->n; ++d) bytes *= d->m;
   return bytes;
 }

@@ -23,7 +23,7 @@ struct UpdateSpec {
   std::int64_t x_bytes = 0, part_bytes = 0;  ///< per batch entry
   std::vector<Dim> dims;
 
-  /// Of the trailing dimensions along which the part covers x, so that both are contiguous; with a reducer, of an element.
+  /// Of the trailing dimensions along which the part covers x, so that both are contiguous.
   std::int64_t row_bytes() const;
   /// Equal words, equal code; never equal to another kind of spec's key.
   std::vector<std::uint64_t> key() const;

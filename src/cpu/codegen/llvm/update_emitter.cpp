@@ -2,6 +2,8 @@
 
 #include <llvm/IR/Module.h>
 
+#include <algorithm>
+#include <bit>
 #include <vector>
 
 namespace shardarray::codegen {
@@ -20,7 +22,7 @@ Code code_of(Reducer r) {
 class UpdateEmitter {
  public:
   UpdateEmitter(llvm::Module& module, const UpdateSpec& spec)
-      : module_(module), spec_(spec), b_(module.getContext()), memory_(b_, 1, false) {}
+      : module_(module), spec_(spec), b_(module.getContext()) {}
 
   llvm::Function* emit(const std::string& name) {
     auto* const p = b_.getPtrTy();
@@ -60,9 +62,7 @@ class UpdateEmitter {
 
   /// Writes what is inside x along the dimensions from `dim` on.
   void put(std::size_t dim, llvm::Value* x, llvm::Value* part) {
-    if (is_whole(dim) && spec_.reducer == Reducer::none)
-      return emit_copy(b_, x, part, dim == 0 ? spec_.part_bytes : spec_.dims[dim - 1].step);
-    if (dim == spec_.dims.size()) return combine(x, part);
+    if (is_whole(dim)) return put_row(x, part, dim == 0 ? spec_.part_bytes : spec_.dims[dim - 1].step);
     const UpdateSpec::Dim& d = spec_.dims[dim];
     llvm::Value* const at = at_[dim];
     const auto row = [&](llvm::Value* k) {
@@ -81,17 +81,26 @@ class UpdateEmitter {
     return true;
   }
 
-  void combine(llvm::Value* x, llvm::Value* part) {
-    llvm::Value* const both =
-        emit_binary(b_, code_of(spec_.reducer), spec_.type, memory_.load_one(spec_.type, x),
-                    memory_.load_one(spec_.type, part));
-    memory_.store_one(spec_.type, x, both);
+  void put_row(llvm::Value* x, llvm::Value* part, std::int64_t bytes) {
+    if (spec_.reducer == Reducer::none) return emit_copy(b_, x, part, bytes);
+    constexpr std::uint64_t widest = 16;
+    const std::uint64_t size = itemsize(spec_.type), n = static_cast<std::uint64_t>(bytes) / size;
+    for (std::uint64_t k = 0, width; k < n; k += width) {
+      width = std::bit_floor(std::min(n - k, widest));
+      MemoryAccess memory(b_, static_cast<int>(width), false);
+      const auto place = [&](llvm::Value* row) {
+        return b_.CreateConstGEP1_64(b_.getInt8Ty(), row, k * size);
+      };
+      llvm::Value* const to = place(x);
+      llvm::Value* const before = memory.load_vector(spec_.type, to);
+      llvm::Value* const by = memory.load_vector(spec_.type, place(part));
+      memory.store_vector(spec_.type, to, emit_binary(b_, code_of(spec_.reducer), spec_.type, before, by));
+    }
   }
 
   llvm::Module& module_;
   const UpdateSpec& spec_;
   llvm::IRBuilder<> b_;
-  MemoryAccess memory_;
   std::vector<llvm::Value*> at_;  // dimension -> where the current entry's part starts
 };
 
