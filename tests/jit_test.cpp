@@ -136,6 +136,12 @@ TEST_CASE("jit: bounded cache, static_args, check") {
   for (int k = 0; k < 10; k++) CHECK(at(f(Array(2.0), k)) == 2 * k);
   CHECK(f.traces() == 10);
   CHECK(f.cache_size() == 4);
+  // a complex number, too, is part of the program
+  const auto turned = sa::jit([](Array x, std::complex<double> z) { return x * Array(z); });
+  for (const std::complex<double> z :
+       {std::complex(1.0, 2.0), std::complex(1.0, 3.0), std::complex(1.0, 2.0)})
+    CHECK(turned(Array(2.0), z).item<std::complex<float>>() == std::complex<float>(2.0 * z));
+  CHECK(turned.traces() == 2);
 
   const auto g = sa::jit([](const Model& m, Array x, int k) { return x * k * m.scale; },
                          {.name = "g", .static_args = {2}});

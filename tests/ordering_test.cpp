@@ -43,6 +43,8 @@ TEST_CASE("ordering: falling and flattened, equal elements keep their order, NaN
   CHECK(std::isnan(with_nan[0]));
   CHECK(with_nan[1] == 2);
   CHECK(values(sa::sort(x.reshape({2, 2}), {.axis = std::nullopt})) == Values{1, 2, 2, 3});
+  CHECK(values(sa::sort(x.reshape({2, 2}), 1, {.descending = true})) == Values{2, 1, 3, 2});
+  CHECK(values(sa::argsort(x.reshape({2, 2}), 0, {.descending = true})) == Values{0, 1, 1, 0});
   CHECK(values(sa::argsort(x.reshape({2, 2}), {.axis = std::nullopt})) == Values{1, 0, 2, 3});
   CHECK(values(sa::lexsort({array({1, 0, 1, 0}), array({1, 1, 0, 0})})) == Values{3, 2, 1, 0});
   CHECK(sa::lexsort({x}).dtype() == sa::int32);

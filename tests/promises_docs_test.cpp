@@ -96,6 +96,9 @@ TEST_CASE("promises: NaN is equal to nothing and in no order; tests of whole num
 TEST_CASE("promises: clip and where of several dtypes, and their gradients") {
   CHECK(same(values(sa::clip(integers({1, 2, -3}), 0.5, 2)), {1, 2, 0.5}));
   CHECK(values(sa::clip(floats({0, 3}), 2, 1)) == Values{1, 1});
+  CHECK(same(values(sa::clip(integers({1, 2, -3}), 1.5)), {1.5, 2, 1.5}));
+  CHECK(words(sa::clip(integers({1, 2, -3}), 0, sa::none)) == Words{1, 2, 0});
+  CHECK(same(values(sa::clip(floats({0, nan, 3}), sa::none, 2)), {0, nan, 2}));
   CHECK(words(sa::clamp(0.5, integers({1, 2, -3}), 2)) == Words{1, 2, 0});
   const auto chosen = [](const Array& a) {
     return sa::sum(sa::where(bools({1, 0}), 3 * a, sa::array({1.0, 1.0})));

@@ -93,10 +93,14 @@ enum class RoundingMethod : std::uint8_t { away_from_zero, to_nearest_even };
 #pragma GCC diagnostic pop
 /// Rounds to integers, ties by `method`: away_from_zero is that of lax.round and C. Throws DTypeError for complex numbers and bool.
 [[nodiscard]] SHARDARRAY_API Array round(const Operand& x, RoundingMethod method);
-/// min(max(x, lo), hi) in the promoted dtype of all three; hi where lo > hi. NaN if any operand is.
+/// min(max(x, lo), hi) in the promoted dtype of all three; hi where lo > hi. NaN if any operand is. One bound may be none: `clip(x, 0)`,
+/// `clip(x, none, 1)`.
 inline constexpr struct SHARDARRAY_API clip_fn {
   [[nodiscard]] Array operator()(const Array& x, const Array& lo, const Array& hi,
                                  Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, const Array& lo, none_t hi = none,
+                                 Where w = Where::here()) const;
+  [[nodiscard]] Array operator()(const Array& x, none_t lo, const Array& hi, Where w = Where::here()) const;
 } clip{};
 /// As clip, with argument order, dtype and derivative of lax.clamp: the dtype of x, to which lo and hi are cast as by astype; at the
 /// bounds x has slope 0, where clip shares it.

@@ -361,6 +361,10 @@ struct SortOptions {
   std::optional<std::int64_t> axis = -1;  ///< none: of the flattened array
   Flag descending = false;                ///< from last to first: NaN first, true before false
 };
+/// Options after an axis: `sort(x, 0, {.descending = true})`.
+struct SortAlongOptions {
+  Flag descending = false;  ///< as in SortOptions
+};
 /// Options of sorting several operands: `sort({a, b, c}, {.num_keys = 2})`.
 struct SortOperandsOptions {
   std::int64_t axis = -1;
@@ -372,8 +376,9 @@ struct SortOperandsOptions {
 inline constexpr struct SHARDARRAY_API sort_fn {
   [[nodiscard]] Array operator()(const Array& x, const SortOptions& o = {}, Where w = Where::here()) const;
   template <std::integral I>
-  [[nodiscard]] Array operator()(const Array& x, I axis, Where w = Where::here()) const {
-    return (*this)(x, SortOptions{.axis = to_int64(axis)}, w);
+  [[nodiscard]] Array operator()(const Array& x, I axis, const SortAlongOptions& o = {},
+                                 Where w = Where::here()) const {
+    return (*this)(x, SortOptions{.axis = to_int64(axis), .descending = o.descending}, w);
   }
   /// lax.sort: sorts all operands by the first num_keys of them, lexicographically. Throws ShapeError without operands and for different
   /// shapes, Error for an invalid number of keys.
@@ -385,8 +390,9 @@ inline constexpr struct SHARDARRAY_API sort_fn {
 inline constexpr struct SHARDARRAY_API argsort_fn {
   [[nodiscard]] Array operator()(const Array& x, const SortOptions& o = {}, Where w = Where::here()) const;
   template <std::integral I>
-  [[nodiscard]] Array operator()(const Array& x, I axis, Where w = Where::here()) const {
-    return (*this)(x, SortOptions{.axis = to_int64(axis)}, w);
+  [[nodiscard]] Array operator()(const Array& x, I axis, const SortAlongOptions& o = {},
+                                 Where w = Where::here()) const {
+    return (*this)(x, SortOptions{.axis = to_int64(axis), .descending = o.descending}, w);
   }
 } argsort{};
 

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <complex>
+#include <concepts>
 #include <map>
 #include <optional>
 #include <string>
@@ -25,6 +27,12 @@
 #include "shardarray/detail/verdict.h"
 
 namespace shardarray {
+
+/// A complex number is two static values.
+template <std::floating_point T> [[nodiscard]] auto tree_fields(std::complex<T>& z) {
+  T(&parts)[2] = reinterpret_cast<T(&)[2]>(z);
+  return std::tie(parts[0], parts[1]);
+}
 
 namespace detail {
 

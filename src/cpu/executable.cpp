@@ -19,8 +19,6 @@ namespace {
 
 constexpr std::int64_t chunks_per_item = 32;  // enough for the workers of a large machine
 
-// How much longer the full tier compiles than the quick one.
-constexpr double full_factor = 4;
 // The cost of deciding which kernels are worth compiling; the decision is made when the time spent reaches look_factor times that cost, and
 // again whenever it doubles.
 constexpr double look_ns = 20'000, look_work_ns = 3'000, look_factor = 4;
@@ -152,7 +150,8 @@ class TieredExecutable final : public CpuExecutable {
     if (stage == Stage::quick) compile(CodeTier::full, CompiledWork::endless_runs);
     if (stage != Stage::interpreted) return;
     // Hot kernels do not wait for those that never become hot.
-    const bool hot = kernels_ > 0 && spent_.load(std::memory_order_relaxed) >= 2 * full_factor * worth_ns_;
+    const bool hot =
+        kernels_ > 0 && spent_.load(std::memory_order_relaxed) >= 2 * full_tier_factor * worth_ns_;
     compile(hot ? CodeTier::full : tier_, spent / cost_of_run_);
     if (stage_.load(std::memory_order_relaxed) == Stage::interpreted) next_ = 2 * spent;
   }
@@ -166,7 +165,7 @@ class TieredExecutable final : public CpuExecutable {
     }
     if (compile_ns_ == 0) next_budget_ = compile_ns_ = code->compile_ns();
     if (tier == CodeTier::quick && runs < CompiledWork::endless_runs &&
-        cost_of_run_ > full_factor * compile_ns_)
+        cost_of_run_ > full_tier_factor * compile_ns_)
       return compile(CodeTier::full, CompiledWork::endless_runs);
     const bool done = tier == CodeTier::full && code->complete(), all = code->all_worth();
     if (!all && code->kernels() == kernels_ && tier == tier_) return;
@@ -177,7 +176,7 @@ class TieredExecutable final : public CpuExecutable {
     if (!all) return;
     // Generated code costs a fraction of interpretation, and the tiers differ by less. What failed in the full tier is retried less and
     // less often.
-    next_budget_ *= full_factor;
+    next_budget_ *= full_tier_factor;
     haste_ = 1;
     spent_ = 0;
     next_ = 2 * next_budget_;

@@ -479,6 +479,14 @@ Array clip_fn::operator()(const Array& x, const Array& lo, const Array& hi, Wher
   const Site site(w, "clip");
   return minimum(hi, maximum(lo, x));
 }
+Array clip_fn::operator()(const Array& x, const Array& lo, none_t, Where w) const {
+  const Site site(w, "clip");
+  return maximum(lo, x);
+}
+Array clip_fn::operator()(const Array& x, none_t, const Array& hi, Where w) const {
+  const Site site(w, "clip");
+  return minimum(hi, x);
+}
 Array clamp_fn::operator()(const Array& lo, const Array& x, const Array& hi, Where w) const {
   const Site site(w, "clamp");
   const WeakType t = api::weak_type_of(x, "clamp");

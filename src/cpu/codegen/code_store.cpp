@@ -186,11 +186,11 @@ CodeStore* store_of_process() {
 
 }  // namespace
 
-std::optional<std::vector<MachineCode>> try_compile(const std::vector<CodeSpec>& specs, CodeTier tier) {
+std::optional<MachineCode> try_compile(const CodeSpec& spec, CodeTier tier) {
   try {
-    if (CodeStore* const store = store_of_process()) return store->get(specs, tier);
+    if (CodeStore* const store = store_of_process()) return store->get({spec}, tier)[0];
     return std::nullopt;
-  } catch (const std::bad_alloc&) { return std::vector<MachineCode>(specs.size()); }
+  } catch (const std::bad_alloc&) { return MachineCode(); }
 }
 
 bool code_is_at_hand(const CodeSpec& spec, CodeTier tier) {

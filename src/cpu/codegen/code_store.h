@@ -71,7 +71,7 @@ class CodeStore {
 
 /// CodeStore::get of the process's store; none if the plug-in cannot be opened, which is reported once on stderr: all programs then stay in
 /// the interpreter.
-std::optional<std::vector<MachineCode>> try_compile(const std::vector<CodeSpec>& specs, CodeTier tier);
+std::optional<MachineCode> try_compile(const CodeSpec& spec, CodeTier tier);
 
 /// CodeStore::has of the process's store.
 bool code_is_at_hand(const CodeSpec& spec, CodeTier tier);

@@ -108,8 +108,12 @@ class WorkCompiler {
     std::unique_ptr<CompiledWork> to(new CompiledWork);
     std::vector<CodeSpec> specs;
     const std::vector<bool> worth = choose(runs, *to, specs);
-    const auto code = specs.empty() ? std::vector<MachineCode>() : try_compile(specs, tier_);
-    if (!code) return nullptr;
+    std::vector<MachineCode> code;
+    for (const CodeSpec& spec : specs) {
+      auto one = try_compile(spec, tier_of(spec));
+      if (!one) return nullptr;
+      code.push_back(std::move(*one));
+    }
     std::size_t next = 0;
     bool again = false;
     for (std::size_t k = 0; k < pieces_.size(); k++) {
@@ -118,7 +122,7 @@ class WorkCompiler {
         for (const std::size_t m : p.members) to->all_.push_back(works_.all()[m]);
         continue;
       }
-      const MachineCode& c = (*code)[next++];
+      const MachineCode& c = code[next++];
       if (c.function == nullptr) {
         again = again || p.members.size() > 1;
         to->complete_ = false;
@@ -153,6 +157,14 @@ class WorkCompiler {
     return std::get<SequenceSpec>(p.code);
   }
 
+  // What code saves of a loop is the time of its calls, so that quick code could be slower.
+  CodeTier tier_of(const CodeSpec& spec) const {
+    bool calls = false;
+    if (const auto* const sequence = std::get_if<SequenceSpec>(&spec))
+      each_inner(*sequence, [&](const SequenceSpec::Inner&) { calls = true; });
+    return calls ? CodeTier::full : tier_;
+  }
+
   /// Which pieces get code, and their `specs`; decided kernel by kernel.
   std::vector<bool> choose(double runs, CompiledWork& to, std::vector<CodeSpec>& specs) const {
     struct Choice {
@@ -177,8 +189,9 @@ class WorkCompiler {
       if (!pieces_[k].has_code()) continue;
       auto& [spec, choice] = coded[next++];
       if (!choice->worth) {
-        const double cost = compile_cost_ns(spec);
-        choice->worth = runs * choice->interpreted_ns >= cost || code_is_at_hand(spec, tier_);
+        const CodeTier tier = tier_of(spec);
+        const double cost = compile_cost_ns(spec) * (tier == tier_ ? 1 : full_tier_factor);
+        choice->worth = runs * choice->interpreted_ns >= cost || code_is_at_hand(spec, tier);
         if (*choice->worth) to.worth_ns_ += cost;
       }
       worth[k] = *choice->worth;

@@ -17,6 +17,9 @@ namespace shardarray {
 /// the previous one.
 std::int64_t set_cache_bytes(std::int64_t bytes);
 
+/// How much longer the full tier compiles than the quick one.
+inline constexpr double full_tier_factor = 4;
+
 class CompiledWork {
  public:
   /// Compiles each kernel that costs as much in `runs` interpreted runs as its compilation, counted over all its works. Null if this

@@ -52,7 +52,8 @@ void SequenceEmitter::emit_step(const Scope& in, const SequenceSpec::Call& call)
       gemm ? std::vector<std::int64_t>{0, gemm->batch} : std::vector<std::int64_t>();
   llvm::CallInst* const made =
       b_.CreateCall(function(in, call.kernel), {args, list(call.numbers), list(box)});
-  if (in.inlines) made->addFnAttr(llvm::Attribute::AlwaysInline);
+  // Products take longer than their calls, and loop invariants of their unrolled code would fill the registers.
+  if (in.inlines && !gemm) made->addFnAttr(llvm::Attribute::AlwaysInline);
 }
 
 void SequenceEmitter::emit_step(const Scope& in, const SequenceSpec::Repeat& repeat) {
