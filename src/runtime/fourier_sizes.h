@@ -4,11 +4,13 @@
 
 namespace shardarray {
 
-/// Whether n is a product of 2, 3, 5, 7, 11 and 13.
+/// Larger prime factors make a transform a convolution as a whole (Bluestein); smaller ones are steps of it.
+inline constexpr std::int64_t largest_fourier_prime = 1024;
+/// Whether n has no prime factor above that.
 constexpr bool has_small_factors(std::int64_t n) {
-  for (const std::int64_t p : {2, 3, 5, 7, 11, 13})
+  for (std::int64_t p = 2; p <= largest_fourier_prime && p * p <= n; p += p == 2 ? 1 : 2)
     while (n % p == 0) n /= p;
-  return n == 1;
+  return n <= largest_fourier_prime;
 }
 /// Whether several workers share a transform of n complex numbers, which needs scratch for intermediates.
 constexpr bool is_shared_fourier(std::int64_t n) {
