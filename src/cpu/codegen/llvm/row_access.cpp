@@ -147,6 +147,8 @@ llvm::Value* MemoryAccess::load(const Row& row, const Lanes& lanes) {
     }
   } else if (row.stride == Stride::previous && lanes.all()) {
     return reversed(load_vector(row.type, last_lane(row)));
+  } else if (row.stride == Stride::second && lanes.all()) {
+    return from_memory(row.type, load_second(llvm::cast<llvm::FixedVectorType>(type), row.type, row.first));
   } else if (lanes.all()) {
     llvm::Value* v = llvm::PoisonValue::get(type);
     for (int l = 0; l < width_; l++) {
@@ -193,6 +195,26 @@ void MemoryAccess::store(const Row& row, llvm::Value* value, const Lanes& lanes)
     llvm::Value* const x = b_.CreateLoad(type->getScalarType(), b_.CreateGEP(type->getScalarType(), from, l));
     b_.CreateAlignedStore(x, offset(row.first, b_.CreateMul(l, row.stride_bytes)), align_of(row.type));
   });
+}
+
+/// As two vectors that share an element: the one after the last may not exist.
+llvm::Value* MemoryAccess::load_second(llvm::FixedVectorType* type, DType t, llvm::Value* p) {
+  const int width = static_cast<int>(type->getNumElements());
+  const auto load_from = [&](int element) {
+    llvm::Value* const at =
+        b_.CreateConstGEP1_64(type->getElementType(), p, static_cast<std::uint64_t>(element));
+    return b_.CreateAlignedLoad(type, at, align_of(t));
+  };
+  llvm::SmallVector<int, 32> order;
+  for (int l = 0; l < width; l++) order.push_back(2 * l < width ? 2 * l : 2 * l + 1);
+  return b_.CreateShuffleVector(load_from(0), load_from(width - 1), order);
+}
+
+void MemoryAccess::store_pairs(const Row& row, llvm::Value* value, llvm::Value* other) {
+  llvm::SmallVector<int, 64> order;
+  for (int l = 0; l < width_; l++) order.append({l, l + width_});
+  b_.CreateAlignedStore(b_.CreateShuffleVector(to_memory(row.type, value), to_memory(row.type, other), order),
+                        row.first, align_of(row.type));
 }
 
 void MemoryAccess::stream(const Row& row, llvm::Value* value) {

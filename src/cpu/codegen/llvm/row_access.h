@@ -45,6 +45,10 @@ class MemoryAccess {
 
   llvm::Value* load(const Row& row, const Lanes& lanes);
   void store(const Row& row, llvm::Value* value, const Lanes& lanes);
+  /// Stores all lanes of two rows of stride `second`, the other one between the elements of `row`.
+  void store_pairs(const Row& row, llvm::Value* value, llvm::Value* other);
+  /// Every second element from p on, as a vector of this type in memory.
+  llvm::Value* load_second(llvm::FixedVectorType* type, DType t, llvm::Value* p);
   /// Stores all lanes of contiguous elements, past the caches if they are whole lines; sfence() orders them before later stores.
   void stream(const Row& row, llvm::Value* value);
   void sfence();
