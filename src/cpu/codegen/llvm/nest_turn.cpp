@@ -103,7 +103,7 @@ void LoopNestEmitter::turn_in_registers(int v, llvm::Value* from, llvm::Value* t
       for (int l = 0; l < size; l++) {
         llvm::Value* const p = b_.CreateGEP(b_.getInt8Ty(), from, b_.CreateMul(step, i64(line + l)));
         llvm::Value* const at = b_.CreateGEP(element, p, i64(is_part ? 2 * row_number : row_number));
-        if (is_part) x.push_back(memory_.load_second(vector, in.type, at));
+        if (is_part) x.push_back(memory_.load_second(vector, in.type, at, {}));
         else x.push_back(b_.CreateAlignedLoad(vector, at, align));
       }
       for (int turn = 1; turn < size; turn *= 2) {
