@@ -84,6 +84,8 @@ std::int64_t rows_of(std::int64_t n) {
     const double cost = static_cast<double>(padded(d)) * (2 + passes + 0.1 * uneven);
     if (best == 0 || cost < best_cost) best = d, best_cost = cost;
   }
+  for (std::int64_t d = least - 1; best == 0 && d > 1; d--)  // times a large prime
+    if (n % d == 0) best = d;
   return best;
 }
 
