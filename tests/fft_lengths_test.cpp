@@ -8,6 +8,7 @@
 #include <numbers>
 #include <numeric>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "shardarray/fft.h"
@@ -137,15 +138,16 @@ TEST_CASE("fft: every length up to 600 is the sum, in every kind, precision, bat
 }
 
 TEST_CASE("fft: lengths with large prime factors are the sum") {
-  for (const std::int64_t n : {8 * 9 * 37,   7 * 13 * 17,  16 * 101,     27 * 97,
-                               1369,         31 * 31 * 2,  // by sums and as convolutions of one less
-                               719,          983,          1019,         1021,
-                               2 * 1019,     1031,         2 * 1031,     2039,  // padded; too large for steps
-                               17 * 19 * 23, 17 * 17 * 17, 41 * 43 * 2,  61 * 67,
-                               101 * 101,    3 * 1031,     12 * 1009,  // in two steps, and not
-                               37'000,       37 * 1009,    83 * 2 * 227, 1019 * 64,
-                               2 * 36'963,   4 * 8'209})  // shared by workers, and not
-    check_length(n, some_places(n));
+  const std::int64_t one_pass[] = {8 * 9 * 37, 7 * 13 * 17, 16 * 101, 27 * 97, 1369,    31 * 31 * 2,
+                                   719,        983,         1019,     1021,    2 * 1019};
+  const std::int64_t two_steps[] = {17 * 19 * 23, 17 * 17 * 17, 41 * 43 * 2, 61 * 67,  101 * 101,
+                                    12 * 1009,    3 * 1021,     7 * 1009,    8 * 1031, 10 * 1031};
+  const std::int64_t shared[] = {37'000,   37 * 1009, 83 * 2 * 227, 1019 * 64,
+                                 9 * 4093, 16 * 2053, 1031 * 1033};
+  const std::int64_t whole[] = {1031, 2 * 1031, 2039, 3 * 1031, 2 * 36'963, 4 * 8'209};
+  for (const std::span<const std::int64_t> all :
+       {std::span<const std::int64_t>(one_pass), {two_steps}, {shared}, {whole}})
+    for (const std::int64_t n : all) check_length(n, some_places(n));
 }
 
 }  // namespace fft_lengths_test

@@ -250,7 +250,7 @@ const double* TwoStepFourier::turns(std::int64_t block, double* room) const {
 }
 
 Fourier::Fourier(std::int64_t n) : n_(n) {
-  if (has_small_factors(n)) {
+  if (goes_in_steps(n)) {
     if (goes_in_two_steps(n)) two_ = std::make_unique<const TwoStepFourier>(n);
     else direct_ = std::make_unique<const DirectFourier>(n);
     return;
