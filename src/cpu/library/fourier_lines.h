@@ -26,8 +26,8 @@ struct FourierPasses {
 /// number of data samples is prime", 1968), or of 2 r - 1 and more (Bluestein, fourier_transform.h).
 struct FourierConvolution {
   const FourierPasses* inner;
-  const double* filter;  ///< complex, the transform of what a is convolved with
-  const double* chirp;   ///< complex [r]: factors of a and of the result; null: Rader's
+  const double* filter;           ///< complex, the transform of what a is convolved with
+  const double* chirp;            ///< complex [r]: factors of a and of the result; null: Rader's
   const std::int32_t *from, *to;  ///< Rader's: a[from[i]] is element i, and the result's element to[i]
 };
 
