@@ -23,6 +23,8 @@ Words LoopNestSpec::key() const {
   put_list(packed, words);
   words.insert(words.end(), goes_on.begin(), goes_on.end());
   words.insert(words.end(), adjacent.begin(), adjacent.end());
+  words.push_back(real_parts.size());
+  for (const std::int32_t a : real_parts) words.push_back(static_cast<std::uint64_t>(a + 1));
   return words;
 }
 

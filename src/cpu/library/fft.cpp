@@ -141,7 +141,7 @@ class RealFourier {
   template <class T>
   void forward(std::int64_t count, const T* from, T* to, double scale, double* room) const {
     const std::int64_t numbers = n_ / 2 + 1;
-    if (u_ && transform_.smooth() != nullptr) return folded(count, from, m_, to, numbers, 1, scale, room);
+    if (u_ && transform_.direct() != nullptr) return folded(count, from, m_, to, numbers, 1, scale, room);
     double* const rest = room + 2 * line_ * block();
     if (u_) {
       transform_.lines(count, from, m_, room, line_, false, 1, rest);
@@ -162,7 +162,7 @@ class RealFourier {
   template <class T>
   void inverse(std::int64_t count, const T* from, T* to, double scale, double* room) const {
     const std::int64_t numbers = n_ / 2 + 1;
-    if (u_ && transform_.smooth() != nullptr) return folded(count, from, numbers, to, m_, -1, scale, room);
+    if (u_ && transform_.direct() != nullptr) return folded(count, from, numbers, to, m_, -1, scale, room);
     double* const rest = room + 2 * line_ * block();
     if (u_) {
       for (std::int64_t l = 0; l < count; l++)
@@ -189,7 +189,7 @@ class RealFourier {
   void folded(std::int64_t count, const T* from, std::int64_t from_line, T* to, std::int64_t to_line,
               double side, double scale, double* room) const {
     const bool inverse = side < 0;
-    fourier_lines(FourierLines<T, T>{transform_.smooth()->passes(), count, from, 1, from_line, to, 1, to_line,
+    fourier_lines(FourierLines<T, T>{transform_.direct()->passes(), count, from, 1, from_line, to, 1, to_line,
                                      inverse, inverse, scale, nullptr, room, u_->data(), side});
   }
 

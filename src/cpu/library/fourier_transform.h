@@ -41,17 +41,21 @@ class FourierRoom {
   std::unique_ptr<double, Free> all_;
 };
 
-/// The passes for n elements; n has small factors.
-class SmoothFourier {
+/// The passes for n elements. The larger its prime factors, the more scratch.
+class DirectFourier {
  public:
-  explicit SmoothFourier(std::int64_t n);
-  SmoothFourier(const SmoothFourier&) = delete;
+  explicit DirectFourier(std::int64_t n);
+  DirectFourier(const DirectFourier&) = delete;
   const FourierPasses* passes() const { return &passes_; }
   std::int64_t size() const { return passes_.n; }
+  std::int64_t room() const { return fourier_room(passes_); }
 
  private:
+  struct Convolution;
   std::vector<std::vector<double>> numbers_;
+  std::vector<std::shared_ptr<const Convolution>> convolutions_;
   std::vector<FourierPass> all_;
+  std::int64_t room_ = 0;
   FourierPasses passes_{};
 };
 
@@ -65,7 +69,7 @@ class TwoStepFourier {
   std::int64_t row_blocks() const { return ceil_div(columns_.size(), fourier_block); }
   /// Scratch, in numbers.
   std::int64_t room() const {
-    return fourier_room(std::max(rows_.size(), columns_.size())) + (2 * fourier_block + 2) * columns_.size();
+    return std::max(rows_.room(), columns_.room()) + (2 * fourier_block + 2) * columns_.size();
   }
 
   template <class In, class Out>
@@ -73,7 +77,7 @@ class TwoStepFourier {
     const std::int64_t first = block * fourier_block, n = rows_.size(), at = 2 * first;
     fourier_lines(FourierLines<In, Out>{columns_.passes(), std::min(fourier_block, n - first), from + at, n,
                                         1, to + at, n, 1, inverse, false, 1,
-                                        turns(block, room + fourier_room(columns_.size())), room});
+                                        turns(block, room + columns_.room()), room});
   }
   template <class In, class Out>
   void rows(std::int64_t block, const In* from, Out* to, bool inverse, double scale, double* room) const {
@@ -86,7 +90,7 @@ class TwoStepFourier {
  private:
   const double* turns(std::int64_t block, double* room) const;
 
-  SmoothFourier columns_, rows_;  // the transforms of a column and of a row
+  DirectFourier columns_, rows_;  // the transforms of a column and of a row
   std::vector<double> near_,
       every_;  // exp(-2 pi i k l / n) for l < fourier_block; for all columns, if these are few
   std::vector<std::complex<double>> coarse_, fine_;
@@ -98,10 +102,10 @@ class Fourier {
   explicit Fourier(std::int64_t n);
   std::int64_t size() const { return n_; }
   /// Lines per unit.
-  std::int64_t block() const { return smooth_ ? fourier_block : together(); }
+  std::int64_t block() const { return direct_ ? fourier_block : together(); }
   double cost_ns() const;
   /// Null if lines are not transformed directly.
-  const SmoothFourier* smooth() const { return smooth_.get(); }
+  const DirectFourier* direct() const { return direct_.get(); }
   /// Scratch, in numbers.
   std::int64_t room() const;
 
@@ -109,8 +113,8 @@ class Fourier {
   template <class In, class Out>
   void lines(std::int64_t count, const In* from, std::int64_t from_line, Out* to, std::int64_t to_line,
              bool inverse, double scale, double* room) const {
-    if (smooth_) {
-      fourier_lines(FourierLines<In, Out>{smooth_->passes(), count, from, 1, from_line, to, 1, to_line,
+    if (direct_) {
+      fourier_lines(FourierLines<In, Out>{direct_->passes(), count, from, 1, from_line, to, 1, to_line,
                                           inverse, inverse, scale, nullptr, room});
       return;
     }
@@ -139,7 +143,7 @@ class Fourier {
   std::int64_t room_between() const { return (2 * n_ + 7) / 8 * 8; }
 
   std::int64_t n_;
-  std::unique_ptr<const SmoothFourier> smooth_;
+  std::unique_ptr<const DirectFourier> direct_;
   std::unique_ptr<const TwoStepFourier> two_;
   // Bluestein, "A linear filtering approach to the computation of the discrete Fourier transform" (1970).
   std::unique_ptr<const Fourier> inner_;

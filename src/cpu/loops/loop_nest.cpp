@@ -79,6 +79,7 @@ void LoopNest::fill(std::shared_ptr<const Kernel> kernel, const Loop::Item& item
   if (!has_points_) return;
   order_axes(mode, item);
   describe_axes();
+  find_pairs(item);
   cost_ns_ = spec_.packed.empty() ? estimate({axes_, spec_.outer}, mode)
                                   : estimate_packed(axes_, spec_.packed.size());
   store_numbers(item);
@@ -199,9 +200,43 @@ void LoopNest::describe_axes() {
   spec_.short_rows =
       spec_.mode == LoopMode::rows && spec_.inner == 1 && axes_.back().extent <= LoopNestSpec::short_row;
   for (std::size_t a = 0; a < accesses_.size(); a++) {
-    for (const Axis& x : axes_)
-      spec_.strides.push_back(stride_class(x.strides[a], element_step(k, k.code[accesses_[a].instr])));
+    for (const Axis& x : axes_) {
+      const Stride s = stride_class(x.strides[a], element_step(k, k.code[accesses_[a].instr]));
+      // Rows of two elements may be elsewhere (run_box).
+      spec_.strides.push_back(!joins_ && s == Stride::second ? Stride::other : s);
+    }
   }
+}
+
+/// Parts of complex numbers that are stored in one stage are stored as one, if vectors run along them.
+void LoopNest::find_pairs(const Loop::Item& item) {
+  const Kernel& k = *spec_.kernel;
+  if (!spec_.packed.empty()) return;
+  const auto vector =
+      static_cast<std::size_t>(spec_.mode == LoopMode::rows ? spec_.rank() - 1 : spec_.vector_axis());
+  const auto rank = static_cast<std::size_t>(spec_.rank());
+  const auto stage = [&](const Access& x) {
+    return std::ranges::find_if(k.stages, [&](const Stage& s) { return x.instr < s.end; });
+  };
+  const auto is_store = [&](std::size_t a) {
+    return k.code[static_cast<std::size_t>(accesses_[a].instr)].code == Code::store &&
+           spec_.strides[a * rank + vector] == Stride::second;
+  };
+  const auto argument = [&](std::size_t a) {
+    return k.code[static_cast<std::size_t>(accesses_[a].instr)].imm;
+  };
+  for (std::size_t im = 0; im < accesses_.size(); im++)
+    for (std::size_t re = 0; is_store(im) && re < im; re++) {
+      if (!is_store(re) || accesses_[re].strides != accesses_[im].strides ||
+          stage(accesses_[re]) != stage(accesses_[im]))
+        continue;
+      const Ref &x = item.args[argument(re)].ref, &y = item.args[argument(im)].ref;
+      const DType type = k.args[argument(re)].type;
+      if (type != k.args[argument(im)].type || x.base != y.base || x.offset + itemsize(type) != y.offset)
+        continue;
+      spec_.real_parts.resize(accesses_.size(), -1);
+      spec_.real_parts[im] = static_cast<std::int32_t>(re);
+    }
 }
 
 /// The dimension along which most loads that are strided along `last` are contiguous: with it as the next-to-last axis, these are
@@ -216,8 +251,9 @@ int LoopNest::turned_dimension(const Loop::Item& item, int last) const {
     for (const Access& a : accesses_) {
       const Instr& in = k.code[a.instr];
       const std::int64_t step = element_step(k, in);
-      loads +=
-          in.code == Code::load && a.strides[d] == step && a.strides[last] != step && a.strides[last] != 0;
+      const Stride along = stride_class(a.strides[d], step);
+      loads += in.code == Code::load && (along == Stride::next || along == Stride::second) &&
+               stride_class(a.strides[last], step) == Stride::other;
     }
     if (loads > most) most = loads, best = d;
   }
@@ -237,6 +273,18 @@ double LoopNest::estimate(const AxisOrder& order, LoopMode mode) const {
   // Masked tails leave lanes idle.
   constexpr double lanes = 16;
   const double waste = lanes * static_cast<double>(static_cast<std::int64_t>((n + lanes - 1) / lanes)) / n;
+  // As turned_dimension() has it.
+  const auto is_turned = [&](std::size_t access) {
+    const Instr& in = k.code[accesses_[access].instr];
+    const std::int64_t step = element_step(k, in);
+    if (rows || in.code != Code::load || has_inner_stage(k) ||
+        stride_class(axes[vector].strides[access], step) != Stride::other)
+      return false;
+    return std::ranges::any_of(axes, [&](const Axis& x) {
+      const Stride s = stride_class(x.strides[access], step);
+      return x.extent >= 4 && (s == Stride::next || s == Stride::second);
+    });
+  };
   double total = 20 + (rows ? 4 * outer_points : 0);
   std::size_t access = 0, v = 0;
   for (const Stage& s : k.stages) {
@@ -252,9 +300,11 @@ double LoopNest::estimate(const AxisOrder& order, LoopMode mode) const {
       if (!is_access(in)) continue;
       const std::int64_t stride = axes[vector].strides[access++], step = element_step(k, in);
       if (in.code == Code::index || scalar) continue;
-      point += std::abs(stride) == step ? 0.02 * static_cast<double>(step) * std::min(waste, 2.0)
-               : stride == 0            ? 0.01
-                                        : 0.8;
+      point += std::abs(stride) == step           ? 0.02 * static_cast<double>(step) * std::min(waste, 2.0)
+               : stride == 0                      ? 0.01
+               : stride == 2 * step && n >= lanes ? 0.04 * static_cast<double>(step)
+               : is_turned(access - 1)            ? 0.08 * static_cast<double>(step)
+                                                  : 0.8;
     }
     const double rows_of_stage = outer_points * (s.inner ? inner_points : 1) / (scalar ? 1 : n);
     total += point * outer_points * (s.inner ? inner_points : 1) + (scalar ? 0 : 2 * rows_of_stage);

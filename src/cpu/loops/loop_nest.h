@@ -13,14 +13,16 @@
 
 namespace shardarray {
 
-/// How an access moves along an axis: not at all, to the next element (an index: by one), to the previous one, otherwise.
-enum class Stride : std::uint8_t { none, next, previous, other };
+/// How an access moves along an axis: not at all, to the next element (an index: by one), to the previous one, to the next but one (as the
+/// parts of complex numbers), otherwise.
+enum class Stride : std::uint8_t { none, next, previous, second, other };
 /// The class of a stride; adjacent elements are `step` apart.
 inline Stride stride_class(std::int64_t stride, std::int64_t step) {
-  return stride == 0       ? Stride::none
-         : stride == step  ? Stride::next
-         : stride == -step ? Stride::previous
-                           : Stride::other;
+  return stride == 0          ? Stride::none
+         : stride == step     ? Stride::next
+         : stride == -step    ? Stride::previous
+         : stride == 2 * step ? Stride::second
+                              : Stride::other;
 }
 
 struct LoopNestSpec {
@@ -34,6 +36,8 @@ struct LoopNestSpec {
   bool streams = false;             ///< its results are not read soon: stores bypass the caches
   bool blocks = false;              ///< float sums or products over more inner points than a block
   std::vector<bool> adjacent = {};  ///< by access: a load_at whose rows are contiguous elements
+  /// By access: for a store of imaginary parts that lie between the real parts of an earlier one, that one; else -1. Empty: there are none.
+  std::vector<std::int32_t> real_parts = {};
   /// Extents of the last outer axes where these are short: vectors span them and the axis before as if all were one. Part of the code.
   std::vector<std::int64_t> packed = {};
   std::vector<bool> goes_on = {};  ///< by access, if axes are packed: contiguous across them
@@ -43,7 +47,8 @@ struct LoopNestSpec {
   int rank() const { return outer + inner; }
   /// The outer axis along which vectors run in columns mode; the first of those that they span.
   int vector_axis() const { return outer - 1 - static_cast<int>(packed.size()); }
-  /// Whether an access is a load contiguous along the axis before the vector axis: it is read in transposed blocks.
+  /// Whether an access is a load contiguous (or of one part of contiguous pairs) along the axis before the vector axis: it is read in
+  /// transposed blocks.
   bool turns(std::size_t access) const;
   /// Equal words, equal code; never equal to another kind of spec's key.
   std::vector<std::uint64_t> key() const;
@@ -63,7 +68,8 @@ inline std::vector<int> accesses_of(const Kernel& k) {
 inline bool LoopNestSpec::turns(std::size_t access) const {
   if (mode != LoopMode::columns || outer < 2 || inner > 0 || !packed.empty()) return false;
   const std::size_t axis = access * static_cast<std::size_t>(rank()) + static_cast<std::size_t>(outer) - 1;
-  return strides[axis - 1] == Stride::next && strides[axis] == Stride::other &&
+  return (strides[axis - 1] == Stride::next || strides[axis - 1] == Stride::second) &&
+         strides[axis] == Stride::other &&
          kernel->code[static_cast<std::size_t>(accesses_of(*kernel)[access])].code == Code::load;
 }
 
@@ -136,6 +142,7 @@ class LoopNest {
   void collect(const Loop::Item& item);
   void order_axes(LoopMode mode, const Loop::Item& item);
   void describe_axes();
+  void find_pairs(const Loop::Item& item);
   void add_dimension(std::vector<Axis>& axes, const Loop::Item& item, int d) const;
   AxisOrder ordered_axes(const Loop::Item& item, int last, int second) const;
   int turned_dimension(const Loop::Item& item, int last) const;

@@ -1,4 +1,6 @@
 // LoopNestEmitter: instructions, where they are placed, and what they read.
+#include <algorithm>
+
 #include "cpu/codegen/llvm/nest_emitter.h"
 #include "cpu/codegen/llvm/ranges.h"
 
@@ -74,6 +76,21 @@ Row LoopNestEmitter::row(int v, llvm::Value* i) {
   return {k_.args[in.imm].type, first, stride(access, axis), bytes};
 }
 
+/// Stores both parts of complex numbers in place of the store of the imaginary parts. Whether v is a store of either.
+bool LoopNestEmitter::stored_as_pairs(int v, int stage, llvm::Value* i, const Lanes& active) {
+  if (spec_.real_parts.empty()) return false;
+  const int access = values_[static_cast<std::size_t>(v)].access,
+            real = spec_.real_parts[static_cast<std::size_t>(access)];
+  if (real < 0) return std::ranges::find(spec_.real_parts, access) != spec_.real_parts.end();
+  const int re = accesses_[static_cast<std::size_t>(real)];
+  llvm::Value* const x = operand(k_.code[static_cast<std::size_t>(re)].a, stage, i);
+  llvm::Value* const y = operand(k_.code[static_cast<std::size_t>(v)].a, stage, i);
+  if (memory_.store_pairs(row(re, i), x, y, active)) return true;
+  memory_.store(row(re, i), x, active);
+  memory_.store(row(v, i), y, active);
+  return true;
+}
+
 /// The innermost body of a stage, for the elements from i on.
 void LoopNestEmitter::body(int stage, int repeat, llvm::Value* i, const Lanes& active) {
   const auto [first, last] = range(stage);
@@ -83,6 +100,7 @@ void LoopNestEmitter::body(int stage, int repeat, llvm::Value* i, const Lanes& a
     if (!in_body(v)) continue;
     const Instr& in = k_.code[static_cast<std::size_t>(v)];
     if (in.code == Code::store) {
+      if (stored_as_pairs(v, stage, i, active)) continue;
       const Row to = row(v, i);
       llvm::Value* const x = operand(in.a, stage, i);
       const bool is_copied = packed_[static_cast<std::size_t>(values_[static_cast<std::size_t>(v)].access)];

@@ -158,6 +158,7 @@ llvm::Value* LoopNestEmitter::stride_bytes(int access, int axis) {
     case Stride::none: return i64(0);
     case Stride::next:
       return i64(in.code == Code::index ? 1 : static_cast<std::int64_t>(itemsize(k_.args[in.imm].type)));
+    case Stride::second: return i64(2 * static_cast<std::int64_t>(itemsize(k_.args[in.imm].type)));
     default: return access_number(access, axis);
   }
 }

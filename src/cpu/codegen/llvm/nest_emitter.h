@@ -109,6 +109,7 @@ class LoopNestEmitter {
   void forget_scalars(int level, int stage);
   void emit_scalar(int v);
   void body(int stage, int repeat, llvm::Value* i, const Lanes& active);
+  bool stored_as_pairs(int v, int stage, llvm::Value* i, const Lanes& active);
   llvm::Value* emit_vector(int v, llvm::Value* i, const Lanes& active);
   llvm::Value* operand(int v, int stage, llvm::Value* i);
   llvm::Value* scalar_operand(int v);

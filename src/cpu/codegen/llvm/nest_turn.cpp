@@ -1,6 +1,6 @@
-// LoopNestEmitter: transposed loads, of an argument that is contiguous along the axis before the vector axis: blocks of width_ x width_
-// elements are read along that axis, transposed in registers and stored on the stack, from where the body reads rows. Every cache line is
-// read once.
+// LoopNestEmitter: transposed loads, of an argument that is contiguous along the axis before the vector axis, or a part of contiguous
+// complex numbers: blocks of width_ x width_ elements are read along that axis, transposed in registers and stored on the stack, from where
+// the body reads rows. Every cache line is read once.
 #include "cpu/codegen/llvm/nest_emitter.h"
 
 namespace shardarray::codegen {
@@ -62,10 +62,11 @@ void LoopNestEmitter::turn_block(int v, llvm::Value* first_row, llvm::Value* row
   const Instr& in = k_.code[static_cast<std::size_t>(v)];
   const int access = values_[static_cast<std::size_t>(v)].access, axis = vector_axis();
   llvm::Type *const element = memory_type(b_.getContext(), in.type), *const byte = b_.getInt8Ty();
-  llvm::Value* const step = stride_bytes(access, axis);
+  llvm::Value *const step = stride_bytes(access, axis), *const row_step = stride_bytes(access, axis - 1);
   llvm::Value* const to = turned_[static_cast<std::size_t>(access)];
   llvm::Value* const from = b_.CreateGEP(
-      byte, b_.CreateGEP(element, at_[static_cast<std::size_t>(access)], first_row), b_.CreateMul(i, step));
+      byte, b_.CreateGEP(byte, at_[static_cast<std::size_t>(access)], b_.CreateMul(first_row, row_step)),
+      b_.CreateMul(i, step));
   llvm::Value* const whole =
       b_.CreateAnd(b_.CreateICmpEQ(rows, i64(width_)), b_.CreateICmpEQ(n, i64(width_)));
   emit_if(b_, whole, [&] { turn_in_registers(v, from, to); });
@@ -73,8 +74,8 @@ void LoopNestEmitter::turn_block(int v, llvm::Value* first_row, llvm::Value* row
     emit_loop(b_, i64(0), n, i64(1), [&](llvm::Value* l) {
       llvm::Value* const line = b_.CreateGEP(byte, from, b_.CreateMul(l, step));
       emit_loop(b_, i64(0), rows, i64(1), [&](llvm::Value* r) {
-        llvm::Value* const x =
-            b_.CreateAlignedLoad(element, b_.CreateGEP(element, line, r), llvm::Align(itemsize(in.type)));
+        llvm::Value* const x = b_.CreateAlignedLoad(
+            element, b_.CreateGEP(byte, line, b_.CreateMul(r, row_step)), llvm::Align(itemsize(in.type)));
         b_.CreateStore(x, b_.CreateGEP(element, to, b_.CreateAdd(b_.CreateMul(r, i64(width_)), l)));
       });
     });
@@ -85,7 +86,9 @@ void LoopNestEmitter::turn_block(int v, llvm::Value* first_row, llvm::Value* row
 void LoopNestEmitter::turn_in_registers(int v, llvm::Value* from, llvm::Value* to) {
   const Instr& in = k_.code[static_cast<std::size_t>(v)];
   llvm::Type* const element = memory_type(b_.getContext(), in.type);
-  llvm::Value* const step = stride_bytes(values_[static_cast<std::size_t>(v)].access, vector_axis());
+  const int access = values_[static_cast<std::size_t>(v)].access;
+  llvm::Value* const step = stride_bytes(access, vector_axis());
+  const bool is_part = stride(access, vector_axis() - 1) == Stride::second;
   const llvm::Align align(itemsize(in.type));
   const int size = std::min({width_, 16, vector_bytes_ / static_cast<int>(itemsize(in.type))});
   auto* const vector = llvm::FixedVectorType::get(element, static_cast<unsigned>(size));
@@ -99,7 +102,9 @@ void LoopNestEmitter::turn_in_registers(int v, llvm::Value* from, llvm::Value* t
       std::vector<llvm::Value*> x, y(static_cast<std::size_t>(size));
       for (int l = 0; l < size; l++) {
         llvm::Value* const p = b_.CreateGEP(b_.getInt8Ty(), from, b_.CreateMul(step, i64(line + l)));
-        x.push_back(b_.CreateAlignedLoad(vector, b_.CreateGEP(element, p, i64(row_number)), align));
+        llvm::Value* const at = b_.CreateGEP(element, p, i64(is_part ? 2 * row_number : row_number));
+        if (is_part) x.push_back(memory_.load_second(vector, in.type, at, {}));
+        else x.push_back(b_.CreateAlignedLoad(vector, at, align));
       }
       for (int turn = 1; turn < size; turn *= 2) {
         for (std::size_t k = 0; k < x.size() / 2; k++) {

@@ -159,6 +159,9 @@ llvm::Value* MemoryAccess::load(const Row& row, const Lanes& lanes) {
     }
   } else if (row.stride == Stride::previous && lanes.all()) {
     return reversed(load_vector(row.type, last_lane(row)));
+  } else if (row.stride == Stride::second && (lanes.all() || has_mask(row.type))) {
+    return from_memory(row.type,
+                       load_second(llvm::cast<llvm::FixedVectorType>(type), row.type, row.first, lanes));
   } else if (lanes.all()) {
     llvm::Value* v = llvm::PoisonValue::get(type);
     for (int l = 0; l < width_; l++) {
@@ -205,6 +208,46 @@ void MemoryAccess::store(const Row& row, llvm::Value* value, const Lanes& lanes)
     llvm::Value* const x = b_.CreateLoad(type->getScalarType(), b_.CreateGEP(type->getScalarType(), from, l));
     b_.CreateAlignedStore(x, offset(row.first, b_.CreateMul(l, row.stride_bytes)), align_of(row.type));
   });
+}
+
+/// The lanes 2 lo .. 2 hi - past of elements, counted from element `first`.
+Lanes MemoryAccess::second_lanes(const Lanes& lanes, int first, int past) {
+  if (lanes.all()) return {};
+  const auto twice = [&](llvm::Value* x, int less) {
+    return b_.CreateSub(b_.CreateShl(x, 1), b_.getInt64(static_cast<std::uint64_t>(less)));
+  };
+  return {twice(lanes.lo, first), twice(lanes.hi, first + past)};
+}
+
+/// As two vectors that share an element: the one after the last may not exist.
+llvm::Value* MemoryAccess::load_second(llvm::FixedVectorType* type, DType t, llvm::Value* p,
+                                       const Lanes& lanes) {
+  const int width = static_cast<int>(type->getNumElements());
+  const auto load_from = [&](int element) -> llvm::Value* {
+    llvm::Value* const at =
+        b_.CreateConstGEP1_64(type->getElementType(), p, static_cast<std::uint64_t>(element));
+    if (lanes.all()) return b_.CreateAlignedLoad(type, at, align_of(t));
+    return b_.CreateMaskedLoad(type, at, align_of(t), mask(second_lanes(lanes, element, 1)),
+                               llvm::Constant::getNullValue(type));
+  };
+  llvm::SmallVector<int, 32> order;
+  for (int l = 0; l < width; l++) order.push_back(2 * l < width ? 2 * l : 2 * l + 1);
+  return b_.CreateShuffleVector(load_from(0), load_from(width - 1), order);
+}
+
+bool MemoryAccess::store_pairs(const Row& row, llvm::Value* value, llvm::Value* other, const Lanes& lanes) {
+  if (!lanes.all() && !has_mask(row.type)) return false;
+  value = to_memory(row.type, value), other = to_memory(row.type, other);
+  for (const int first : {0, width_}) {
+    llvm::SmallVector<int, 32> order;
+    for (int l = first / 2; l < (first + width_) / 2; l++) order.append({l, l + width_});
+    llvm::Value* const half = b_.CreateShuffleVector(value, other, order);
+    llvm::Value* const at = b_.CreateConstGEP1_64(memory_type(b_.getContext(), row.type), row.first,
+                                                  static_cast<std::uint64_t>(first));
+    if (lanes.all()) b_.CreateAlignedStore(half, at, align_of(row.type));
+    else b_.CreateMaskedStore(half, at, align_of(row.type), mask(second_lanes(lanes, first, 0)));
+  }
+  return true;
 }
 
 void MemoryAccess::stream(const Row& row, llvm::Value* value) {

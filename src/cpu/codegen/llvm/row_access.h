@@ -47,6 +47,10 @@ class MemoryAccess {
 
   llvm::Value* load(const Row& row, const Lanes& lanes);
   void store(const Row& row, llvm::Value* value, const Lanes& lanes);
+  /// Stores two rows of stride `second`, the other one between the elements of `row`. False: it cannot, some lanes of this type.
+  bool store_pairs(const Row& row, llvm::Value* value, llvm::Value* other, const Lanes& lanes);
+  /// Every second element from p on, as a vector of this type in memory.
+  llvm::Value* load_second(llvm::FixedVectorType* type, DType t, llvm::Value* p, const Lanes& lanes);
   /// Stores all lanes of contiguous elements, past the caches if they are whole lines; sfence() orders them before later stores.
   void stream(const Row& row, llvm::Value* value);
   void sfence();
@@ -74,6 +78,7 @@ class MemoryAccess {
   /// Elements from the last lane's to the first's.
   llvm::Value* reversed(llvm::Value* v);
   llvm::Value* last_lane(const Row& row);
+  Lanes second_lanes(const Lanes& lanes, int first, int past);
   llvm::Type* vector(DType t) { return vector_of(memory_type(b_.getContext(), t), width_); }
   llvm::Value* offset(llvm::Value* p, llvm::Value* bytes) { return b_.CreateGEP(b_.getInt8Ty(), p, bytes); }
   llvm::Value* from_memory(DType t, llvm::Value* v);
