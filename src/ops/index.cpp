@@ -146,16 +146,6 @@ Array value_of_all(const Array& value, std::size_t rest) {
   return primitive::reshape(value, Shape(shape.begin() + 1, shape.end()));
 }
 
-// For bools, or is max and and is min.
-Reducer combining(Update how, DType t) {
-  switch (how) {
-    case Update::set: return Reducer::none;
-    case Update::add: return t == DType::bool_ ? Reducer::max : Reducer::sum;
-    case Update::mul: return t == DType::bool_ ? Reducer::min : Reducer::prod;
-    case Update::min: return Reducer::min;
-    default: return Reducer::max;
-  }
-}
 bool has_gaps(const Selection& s) {
   return !s.reversed.empty() ||
          std::any_of(s.step.begin(), s.step.end(), [](std::int64_t step) { return step != 1; });

@@ -87,17 +87,21 @@ template <Reducer r, class T> void combine_bytes(char* to, const char* part, std
                bytes / static_cast<std::int64_t>(sizeof(T)), [](T a, T b) { return combined<r>(a, b); });
 }
 
-LibraryPlan copy_of(const Ref& to, const Ref& from, std::int64_t bytes) {
-  constexpr std::int64_t block = 1 << 18;
-  return {ceil_div(bytes, block), static_cast<double>(bytes) * 0.1,
-          [=](void* const* bases, std::int64_t begin, std::int64_t end) {
-            const std::int64_t first = begin * block, last = std::min(end * block, bytes);
-            std::memcpy(address(bases, to) + first, address(bases, from) + first,
-                        static_cast<std::size_t>(last - first));
-          }};
-}
-
 }  // namespace
+
+LibraryPlan after_copy(const LibraryCall::Item& item, DType t, LibraryPlan put) {
+  const Ref &to = item.out[0], &from = item.in[0];
+  if (to.base == from.base && to.offset == from.offset) return put;
+  constexpr std::int64_t block = 1 << 18;
+  const std::int64_t bytes = num_elements(item.in_shapes[0]) * static_cast<std::int64_t>(itemsize(t));
+  LibraryPlan copy(ceil_div(bytes, block), static_cast<double>(bytes) * 0.1,
+                   [=](void* const* bases, std::int64_t begin, std::int64_t end) {
+                     const std::int64_t first = begin * block, last = std::min(end * block, bytes);
+                     std::memcpy(address(bases, to) + first, address(bases, from) + first,
+                                 static_cast<std::size_t>(last - first));
+                   });
+  return std::move(copy).then(std::move(put));
+}
 
 LibraryPlan plan_update(const LibraryCall& call, const LibraryCall::Item& item) {
   const Shape &x = item.in_shapes[0], &part = item.in_shapes[1];
@@ -122,10 +126,7 @@ LibraryPlan plan_update(const LibraryCall& call, const LibraryCall::Item& item) 
     const std::int64_t batch = x[0], bytes = batch * u.x_bytes;
     const std::int64_t units = bytes == 0 || u.part_bytes == 0 ? 0 : batch * u.rows();
     const double cost = static_cast<double>(batch * u.part_bytes) * 0.1 + static_cast<double>(units) * 20;
-    LibraryPlan put(units, cost, std::move(u));
-    const Ref &to = item.out[0], &from = item.in[0];
-    if (to.base == from.base && to.offset == from.offset) return put;
-    return copy_of(to, from, bytes).then(std::move(put));
+    return after_copy(item, t, {units, cost, std::move(u)});
   };
   if (static_cast<Reducer>(item.params[0]) == Reducer::none) return plan();
   return with_number_type("update", t == DType::bool_ ? DType::uint8 : t, [&]<class T>(T) {
