@@ -218,4 +218,169 @@ TEST_CASE("updates of rows: values are those of loops, for all dtypes, indices a
   }
 }
 
+// Of sum(w * result): overwritten updates have no derivative; equal extrema share theirs.
+TEST_CASE("updates of rows: derivatives are those of loops") {
+  Random random(11);
+  const sa::DType dtypes[] = {sa::float32, sa::float64, sa::bfloat16};
+  for (int round = 0; round < 200; round++) {
+    CAPTURE(round);
+    const sa::DType t = dtypes[random.below(3)];
+    const Case c = random.any_case();
+    const Way way = static_cast<Way>(random.below(t == sa::bfloat16 ? 2 : ways));
+    const int how = way;
+    CAPTURE(how);
+    const auto size = static_cast<std::size_t>(sa::num_elements(c.shape));
+    const Values x = random.numbers(static_cast<std::int64_t>(size), t),
+                 v = random.numbers(sa::num_elements(c.update), t),
+                 w = random.numbers(static_cast<std::int64_t>(size), t);
+    Values dx = w, dv(v.size(), 0.0);
+    for (std::size_t k = 0; k < size; k++) {
+      std::vector<std::size_t> mine;
+      for (std::size_t e = 0; e < v.size(); e++)
+        if (c.element[e] == static_cast<std::int64_t>(k)) mine.push_back(e);
+      if (mine.empty()) continue;
+      std::vector<double> all{x[k].real()};  // x, then the updates
+      for (const std::size_t e : mine) all.push_back(v[e].real());
+      const auto [least, most] = std::minmax_element(all.begin(), all.end());
+      const double best = way == min ? *least : *most;
+      const auto equal = static_cast<double>(std::count(all.begin(), all.end(), best));
+      for (std::size_t j = 0; j < all.size(); j++) {
+        double slope = way == add || (way == set && j + 1 == all.size()) ? 1 : 0;
+        if (way == mul) {
+          slope = 1;
+          for (std::size_t other = 0; other < all.size(); other++)
+            if (other != j) slope *= all[other];
+        }
+        if (way >= min) slope = all[j] == best ? 1 / equal : 0;
+        (j == 0 ? dx[k] : dv[mine[j - 1]]) = w[k].real() * slope;
+      }
+    }
+    std::vector<Array> indices;
+    for (const auto& p : c.positions)
+      indices.push_back(random.put(sa::array(p, c.of_arrays).astype(sa::int32)));
+    const Array weights = array_of(w, c.shape, t);
+    const auto f = sa::jit(sa::grad([&](const std::pair<Array, Array>& both) {
+      return sa::sum(weights * changed(at(both.first, c, indices), way, both.second, {.mode = c.mode}));
+    }));
+    const auto [of_x, of_v] =
+        f(std::pair(random.put(array_of(x, c.shape, t)), random.put(array_of(v, c.update, t))));
+    const auto near = [](const Array& a, const Values& want) {
+      const Values got = values_of(a);
+      REQUIRE(got.size() == want.size());
+      for (std::size_t k = 0; k < got.size(); k++)
+        CHECK(std::abs(got[k] - want[k]) <= 1e-5 * (1 + std::abs(want[k])));
+    };
+    near(of_x, dx);
+    near(of_v, dv);
+  }
+}
+
+TEST_CASE("updates of rows: a donated array is written in place, and nothing else of its size is needed") {
+  const std::int64_t n = 600, m = 64;
+  const Array i = sa::array(std::vector<int>{5, 3, 5, 77, -1}),
+              j = sa::array(std::vector<int>{5, 3, 5, 60, -1});
+  const sa::slice all(sa::none);
+  struct Row {
+    const char* name;
+    std::function<sa::IndexedArray(const Array&)> at;
+    std::function<P()> place;
+  };
+  const Row rows[] = {
+      {"rows", [&](const Array& x) { return x.at(i); }, [] { return P("x"); }},
+      {"rows by columns", [&](const Array& x) { return x.at(i); }, [] { return P(sa::none, "x"); }},
+      {"rows in a grid", [&](const Array& x) { return x.at(i); }, [] { return P("x", "y"); }},
+      {"columns",
+       [&](const Array& x) {
+         return x.at({all, j});
+       },
+       [] { return P("x", "y"); }},
+      {"elements",
+       [&](const Array& x) {
+         return x.at({i, j});
+       },
+       [] { return P("x"); }},
+      {"elements of a row",
+       [&](const Array& x) {
+         return x.at({7, j});
+       },
+       [] { return P(); }}};
+  const sa::Mesh mesh = sa::make_mesh({{"x", 4}, {"y", 2}});
+  for (const Row& row : rows)
+    for (const sa::DType t : {sa::float32, sa::int32, sa::bfloat16, sa::complex64})
+      for (int w = 0; w < (t == sa::complex64 ? 2 : ways); w++)
+        for (const bool cut : {false, true}) {
+          const std::string name = row.name, type = sa::name(t);
+          CAPTURE(name);
+          CAPTURE(type);
+          CAPTURE(w);
+          CAPTURE(cut);
+          Array x = sa::zeros({n, m}, t) + Array(1).astype(t);
+          if (cut) x = sa::device_put(x, sa::NamedSharding(mesh, row.place()));
+          x.block_until_ready();
+          const auto f = sa::jit(
+              [&](const Array& y) { return changed(row.at(y), static_cast<Way>(w), Array(2).astype(t)); });
+          const sa::Explanation plan = sa::explain(f, sa::donated(x));
+          CAPTURE(plan.to_string());
+          CHECK(plan.donations().at(0).reused);
+          const auto tile =
+              static_cast<std::uint64_t>(sa::num_elements(x.sharding().shard_shape(x.shape()))) *
+              sa::itemsize(t);
+          // 16-bit floats number the rows by their last updates
+          CHECK(plan.peak_bytes_per_device <= tile + tile / 4 + 8192 + (t == sa::bfloat16 ? n * m * 4 : 0));
+          CHECK(plan.transfers().empty());
+        }
+}
+
+TEST_CASE("updates of rows: x is read elsewhere, is the update, holds nothing, is carried by loops") {
+  const Array x = sa::array(std::vector<float>{1, 2, 3, 4, 5, 6}), i = sa::array(std::vector<int>{4, 0, 4});
+  const auto check = [](const auto& f, const Array& a, const std::vector<float>& want) {
+    CHECK(sa::jit(f)(a).template to_vector<float>() == want);
+    CHECK(sa::jit(f)(a + 0).template to_vector<float>() == want);
+    CHECK(f(a).template to_vector<float>() == want);
+  };
+  check(
+      [&](const Array& a) {
+        return a.at(i).add(sa::array(std::vector<float>{10, 20, 30})) + a;
+      },
+      x, {22, 4, 6, 8, 50, 12});
+  check([&](const Array& a) { return a.at(i).set(a[i] * 2) - sa::sum(a); }, x,
+        {-19, -19, -18, -17, -11, -15});
+  check(
+      [&](const Array& a) {
+        return a.at(sa::array(std::vector<int>{5, 4, 3, 2, 1, 0})).set(a);
+      },
+      x, {6, 5, 4, 3, 2, 1});
+  check(
+      [&](const Array& a) {
+        return a.at(sa::array(std::vector<int>{1, 2, 3, 4, 5, 0})).add(a);
+      },
+      x, {7, 3, 5, 7, 9, 11});
+  check([&](const Array& a) { return a.at(i).set(0).at(i).add(1).at(sa::array(std::vector<int>{1})).mul(3); },
+        x, {1, 6, 3, 4, 2, 6});
+  check([&](const Array& a) { return a.at(sa::zeros({0}, sa::int32)).set(sa::zeros({0})); }, x,
+        {1, 2, 3, 4, 5, 6});
+  check(
+      [&](const Array& a) {
+        return sa::fori_loop(
+            0, 4, [&](const Array& k, const Array& c) { return c.at(i + k % 2).add(sa::sum(c) * 0 + k); }, a);
+      },
+      x, {3, 6, 3, 4, 9, 14});
+  check(
+      [&](const Array& a) {
+        return sa::cond(
+            sa::sum(a) > 0, [&](const Array& c) { return c.at(i).set(c[i] + 1); },
+            [&](const Array& c) { return c.at(i).mul(2); }, a);
+      },
+      x, {2, 2, 3, 4, 6, 6});
+  // each element is its own row
+  const Array whole = sa::array(std::vector<std::int64_t>{3, 3, -7, 100});
+  check(
+      [&](const Array& a) {
+        return a.at(whole).max(sa::array(std::vector<float>{9, 8, 50, 50}));
+      },
+      x, {1, 2, 3, 9, 5, 6});
+  CHECK(sa::zeros({0, 3}).at(sa::zeros({0}, sa::int32)).add(1).shape() == Shape{0, 3});
+  CHECK(sa::zeros({3, 0}).at(i - 3).add(1).shape() == Shape{3, 0});
+}
+
 }  // namespace row_updates_test

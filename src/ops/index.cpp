@@ -239,7 +239,10 @@ Array updated(const char* function, const Array& x, const Subscript& index, cons
   if (num_elements(shape) == 0) return x;
   const Array all = primitive::broadcast_to(value, shape);
   if (is_one_part(at, s)) return updated_where_data_says(x, at, s, all, how, mode);
-  return updated_part(function, x, s, rows.updated(how, all), Update::set);
+  const Array changed_part = rows.updated(how, all);
+  if (is_small_part(t.shape, s, changed_part))
+    return updated_where_data_says(x, {}, s, changed_part, Update::set, mode);
+  return updated_part(function, x, s, changed_part, Update::set);
 }
 
 }  // namespace
