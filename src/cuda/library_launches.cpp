@@ -125,16 +125,17 @@ struct Scatters {
   std::vector<device::ScatterItem> items;
   std::int64_t columns = 0, written = 0, updates = 0;  ///< of the largest item
 };
-Scatters scatters_of(const LibraryCall& x) {
-  const DType index = x.in_types[0], t = x.in_types[1], values = t == bool_ ? uint8 : part_type(t);
-  const auto reducer = static_cast<Reducer>(x.items[0].params[1]);
+Scatters scatters_of(const LibraryCall& x, bool overwrites, bool takes_bool) {
+  const DType index = x.in_types[0], t = x.in_types[1];
+  const DType values = t == bool_ && takes_bool ? uint8 : part_type(t);
   if (!is_integer(index)) refuse_dtype(x.name.c_str(), index, "rows of an integer dtype");
-  if (reducer != Reducer::none && !is_integer(values) && values != float32 && values != float64)
+  if (!overwrites && !is_integer(values) && values != float32 && values != float64)
     refuse_dtype(x.name.c_str(), values, "integers, float32 or float64");
+  const auto reducer = static_cast<Reducer>(x.items[0].params[1]);
   Scatters s;
-  s.table.combine.code = reducer == Reducer::none ? Code::constant : combining_code(reducer);
+  s.table.combine.code = overwrites ? Code::constant : combining_code(reducer);
   s.table.combine.type = s.table.combine.from = values;
-  s.table.identity = identity_bits(reducer, values);
+  s.table.identity = overwrites ? 0 : identity_bits(reducer, values);
   s.table.index = index;
   s.table.index_bytes = static_cast<std::uint32_t>(itemsize(index));
   s.table.bytes = static_cast<std::uint32_t>(itemsize(values));
@@ -150,7 +151,7 @@ Scatters scatters_of(const LibraryCall& x) {
 }
 
 void add_scatter(const Step& step, const LibraryCall& x, std::uint64_t, std::vector<KernelLaunch>& to) {
-  const Scatters s = scatters_of(x);
+  const Scatters s = scatters_of(x, false, false);
   if (s.updates >= many_updates) return SegmentLaunches(step, x, s.table, s.items).add_to(to);
   LaunchTable table;
   table.reserve<device::ScatterTable>();
@@ -230,8 +231,9 @@ void add_update_rows(const Step& step, const LibraryCall& x, std::uint64_t align
     item.in.erase(item.in.begin());
     item.in_shapes.erase(item.in_shapes.begin());
   }
-  const Scatters s = scatters_of(updates);
-  const bool overwrites = s.table.combine.code == Code::constant, many = s.updates >= many_updates;
+  const bool overwrites = static_cast<Reducer>(x.items[0].params[1]) == Reducer::none;
+  const Scatters s = scatters_of(updates, overwrites, true);
+  const bool many = s.updates >= many_updates;
   const char* const kernel =
       overwrites ? many ? "shardarray_update_row_segments" : "shardarray_update_rows"
       : many     ? SHARDARRAY_COMBINING("shardarray_update_row_segments_combine", s.table.combine)

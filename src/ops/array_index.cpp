@@ -260,21 +260,22 @@ Array ChosenRows::written(Update how, const Array& y, const Array& v) const {
   const Array from = moveaxis(v, counted_from(place_, batch_.size()), counted_from(lead, batch_.size()));
   const primitive::UpdateOptions options{combining(how, y.dtype()), static_cast<std::int64_t>(lead)};
   const auto update = is_half(y.dtype()) && how != Update::set ? update_half_rows : primitive::update_rows;
-  const Array changed =
+  const Array result =
       primitive::reshape(update(primitive::reshape(x, table), primitive::broadcast_to(number_, rows),
                                 primitive::reshape(from, updates), options),
                          x.shape());
-  return are_adjacent() ? changed : primitive::transpose(changed, rules::inverse(order_));
+  return are_adjacent() ? result : primitive::transpose(result, rules::inverse(order_));
 }
 
 Array ChosenRows::updated(Update how, const Array& v) const {
   if (num_elements(batch_) == 0) return y_;
   const DType t = y_.dtype();
   const bool has_kernel = how == Update::set || how == Update::add || !is_complex(t);
-  // More updates than y has elements are worth sharing among devices, which costs a table.
-  if (!has_kernel || num_elements(v.shape()) > num_elements(y_.shape()) ||
-      (how == Update::add && is_zeros(y_)))
-    return combined(how, v);
+  // Every device then needs all updates that may meet its rows. Where these and their numbers are more than a table of all rows, it is
+  // cheaper if devices combine their own updates; not so for set, which needs those that are last.
+  const std::int64_t numbers = how == Update::set ? 0 : num_elements(batch_);
+  const bool are_many = num_elements(v.shape()) + numbers > num_elements(y_.shape());
+  if (!has_kernel || are_many || (how == Update::add && is_zeros(y_))) return combined(how, v);
   const bool is_linear = how == Update::set || (how == Update::add && !is_half(t));
   if (is_linear || !is_floating(t)) return written(how, y_, v);
   const auto fixed = [](const Array& x) { return primitive::unary(op_stop_gradient, x); };
