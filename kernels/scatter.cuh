@@ -9,6 +9,7 @@
 #pragma once
 #include <type_traits>
 
+#include "kernels/halves.cuh"
 #include "kernels/pairs.cuh"
 
 namespace shardarray::device {
@@ -23,7 +24,8 @@ struct ScatterTable {
   Instruction combine;
   std::uint64_t identity;
   std::uint32_t index_bytes, bytes;
-  DType index, unused[7];
+  DType index, half;  ///< `half`: of values that are combined in float32, else bool
+  std::uint8_t unused[6];
 };
 
 template <class Combine>
@@ -65,7 +67,8 @@ struct SegmentTable {
   Instruction combine;
   std::uint64_t identity;
   std::uint32_t index_bytes, bytes;
-  DType index, unused[7];
+  DType index, half;  ///< `half`: of values that are combined in float32, else bool
+  std::uint8_t unused[6];
 };
 
 /// Pairs for all updates: by table row; updates of other rows sort last.
@@ -202,6 +205,18 @@ SHARDARRAY_DEVICE inline std::int64_t row_of_update(const ScatterItem& s, const 
   return row < s.first_row || row - s.first_row >= s.table_rows ? -1 : row - s.first_row;
 }
 
+/// 16-bit floats are combined in float32.
+SHARDARRAY_DEVICE inline std::uint64_t widened(DType half, std::uint64_t bits) {
+  if (half == DType::float16) return pack(widen_float16(static_cast<std::uint16_t>(bits)));
+  if (half == DType::bfloat16) return pack(widen_bfloat16(static_cast<std::uint16_t>(bits)));
+  return bits;
+}
+SHARDARRAY_DEVICE inline std::uint64_t narrowed_to(DType half, std::uint64_t bits) {
+  if (half == DType::float16) return narrow_float16(value_of<float>(bits));
+  if (half == DType::bfloat16) return narrow_bfloat16(value_of<float>(bits));
+  return bits;
+}
+
 template <class Combine>
 SHARDARRAY_DEVICE void update_rows(const Grid& g, const std::byte* table, std::byte*, const Bases& bases) {
   constexpr bool overwrites = std::is_same_v<Combine, NoCombine>;
@@ -227,10 +242,10 @@ SHARDARRAY_DEVICE void update_rows(const Grid& g, const std::byte* table, std::b
     if constexpr (overwrites) {
       write_bits(out, t.bytes, update(e.place));
     } else {
-      std::uint64_t x = read_bits(out, t.bytes);
+      std::uint64_t x = widened(t.half, read_bits(out, t.bytes));
       for (std::int64_t i = e.place; i < s.updates_each; i++)
-        if (row_of(i) == row) x = combine(x, update(i));
-      write_bits(out, t.bytes, x);
+        if (row_of(i) == row) x = combine(x, widened(t.half, update(i)));
+      write_bits(out, t.bytes, narrowed_to(t.half, x));
     }
   }
 }
@@ -264,10 +279,10 @@ SHARDARRAY_DEVICE void update_row_segments(const Grid& g, const std::byte* table
     if constexpr (overwrites) {
       write_bits(out, t.bytes, update(e.place));
     } else {
-      std::uint64_t x = read_bits(out, t.bytes);
+      std::uint64_t x = widened(t.half, read_bits(out, t.bytes));
       for (std::int64_t k = e.place; k < s.updates_each && sorted.key(k) == key; k++)
-        x = combine(x, update(k));
-      write_bits(out, t.bytes, x);
+        x = combine(x, widened(t.half, update(k)));
+      write_bits(out, t.bytes, narrowed_to(t.half, x));
     }
   }
 }

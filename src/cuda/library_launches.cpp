@@ -50,6 +50,7 @@ class SegmentLaunches {
     head_.combine = t.combine;
     head_.identity = t.identity;
     head_.index = t.index;
+    head_.half = t.half;
     head_.index_bytes = t.index_bytes;
     head_.bytes = t.bytes;
     for (const device::ScatterItem& s : scatters) items_.push_back({s, 0, 0, 0, 0});
@@ -125,9 +126,10 @@ struct Scatters {
   std::vector<device::ScatterItem> items;
   std::int64_t columns = 0, written = 0, updates = 0;  ///< of the largest item
 };
-Scatters scatters_of(const LibraryCall& x, bool overwrites, bool takes_bool) {
+Scatters scatters_of(const LibraryCall& x, bool overwrites, bool has_x) {
   const DType index = x.in_types[0], t = x.in_types[1];
-  const DType values = t == bool_ && takes_bool ? uint8 : part_type(t);
+  const bool is_half = has_x && (t == float16 || t == bfloat16);
+  const DType values = has_x && t == bool_ ? uint8 : is_half && !overwrites ? float32 : part_type(t);
   if (!is_integer(index)) refuse_dtype(x.name.c_str(), index, "rows of an integer dtype");
   if (!overwrites && !is_integer(values) && values != float32 && values != float64)
     refuse_dtype(x.name.c_str(), values, "integers, float32 or float64");
@@ -138,7 +140,8 @@ Scatters scatters_of(const LibraryCall& x, bool overwrites, bool takes_bool) {
   s.table.identity = overwrites ? 0 : identity_bits(reducer, values);
   s.table.index = index;
   s.table.index_bytes = static_cast<std::uint32_t>(itemsize(index));
-  s.table.bytes = static_cast<std::uint32_t>(itemsize(values));
+  s.table.bytes = static_cast<std::uint32_t>(itemsize(is_half ? t : values));
+  s.table.half = is_half ? t : bool_;
   for (const LibraryCall::Item& item : x.items) {
     s.items.push_back(scatter_item(item));
     device::ScatterItem& one = s.items.back();

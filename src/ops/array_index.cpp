@@ -259,11 +259,10 @@ Array ChosenRows::written(Update how, const Array& y, const Array& v) const {
   updates.insert(lead, count);
   const Array from = moveaxis(v, counted_from(place_, batch_.size()), counted_from(lead, batch_.size()));
   const primitive::UpdateOptions options{combining(how, y.dtype()), static_cast<std::int64_t>(lead)};
-  const auto update = is_half(y.dtype()) && how != Update::set ? update_half_rows : primitive::update_rows;
-  const Array result =
-      primitive::reshape(update(primitive::reshape(x, table), primitive::broadcast_to(number_, rows),
-                                primitive::reshape(from, updates), options),
-                         x.shape());
+  const Array result = primitive::reshape(
+      primitive::update_rows(primitive::reshape(x, table), primitive::broadcast_to(number_, rows),
+                             primitive::reshape(from, updates), options),
+      x.shape());
   return are_adjacent() ? result : primitive::transpose(result, rules::inverse(order_));
 }
 

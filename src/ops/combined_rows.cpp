@@ -53,23 +53,4 @@ Array last_of_row(const Array& number, std::int64_t batch_rank, std::int64_t cou
                          batch_rank, 1);
 }
 
-// The chosen rows alone, each where its last update is.
-Array update_half_rows(const Array& x, const Array& number, const Array& updates,
-                       const primitive::UpdateOptions& o) {
-  const auto dim = static_cast<std::size_t>(o.batch_rank);
-  const std::int64_t count = x.shape()[dim];
-  const Array last = last_of_row(number, o.batch_rank, count);
-  const auto at = [](const Array& a, std::int64_t v) { return primitive::like_whole(a, v); };
-  const Array inside = primitive::binary(op_and, primitive::binary(op_ge, number, at(number, 0)),
-                                         primitive::binary(op_lt, number, at(number, count)));
-  const Array is_last = primitive::binary(op_eq, last, primitive::iota(number.shape(), dim, last.dtype()));
-  const DType t = x.dtype(), wide = api::computed(t);
-  const Array rows = primitive::update_rows(
-      primitive::cast(primitive::take(x, number, o.batch_rank, 1), wide),
-      primitive::select(inside, last, at(last, -1)), primitive::cast(updates, wide), o);
-  return primitive::update_rows(
-      x, primitive::select(primitive::binary(op_and, inside, is_last), number, at(number, -1)),
-      primitive::cast(rows, t), {.batch_rank = o.batch_rank});
-}
-
 }  // namespace shardarray

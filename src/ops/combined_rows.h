@@ -11,8 +11,5 @@ Array combined_rows(Reducer r, const Array& number, const Array& rows, std::int6
 
 /// For each of the row numbers [b.., n] the last place along n with that number; 0 if it is none of the `count` rows.
 Array last_of_row(const Array& number, std::int64_t batch_rank, std::int64_t count);
-/// primitive::update_rows() of 16-bit floats by a reducer: combined in float32, rounded once.
-Array update_half_rows(const Array& x, const Array& number, const Array& updates,
-                       const primitive::UpdateOptions& options);
 
 }  // namespace shardarray

@@ -1,14 +1,17 @@
 // Combines updates into rows of a table, in order: of a new one, or of x (update_rows).
 #include <algorithm>
 #include <cstring>
+#include <unordered_map>
 #include <vector>
 
 #include "base/ceil_div.h"
 #include "base/complex_parts.h"
 #include "cpu/address.h"
 #include "cpu/library/combined.h"
+#include "cpu/library/half_numbers.h"
 #include "cpu/library/library_call.h"
 #include "runtime/evaluate_instruction.h"
+#include "runtime/half_floats.h"
 #include "runtime/pool.h"
 
 namespace shardarray {
@@ -130,6 +133,68 @@ template <Reducer r, class T> struct Scatter {
   }
 };
 
+/// The same into rows of x for 16-bit floats: in float32, rounded once. Units are tables.
+template <Reducer r, class T> struct RoundedOnce {
+  Ref indices, updated, out;
+  DType index;
+  std::int64_t first_row, rows, columns, updates;
+
+  void operator()(void* const* bases, std::int64_t begin, std::int64_t end) const {
+    for (std::int64_t table = begin; table < end; table++) {
+      const auto* const values =
+          reinterpret_cast<const T*>(address(bases, updated)) + table * updates * columns;
+      T* const to = reinterpret_cast<T*>(address(bases, out)) + table * rows * columns;
+      combine_table(address(bases, indices) + table * updates * static_cast<std::int64_t>(itemsize(index)),
+                    values, to);
+    }
+  }
+
+ private:
+  void combine_table(const char* numbers, const T* values, T* to) const {
+    std::vector<std::uint64_t> row(static_cast<std::size_t>(updates));
+    read_rows(index, numbers, updates, first_row, row.data());
+    const auto own = static_cast<std::uint64_t>(rows);
+    std::vector<std::uint64_t> met;  // rows, and their numbers in it
+    std::vector<float> sums;
+    constexpr std::uint32_t none = ~0u;
+    constexpr std::int64_t sparse =
+        64;  // above so many rows for an update, hashing is faster than a table of all rows
+    const bool is_sparse = rows / sparse > updates;
+    std::unordered_map<std::uint64_t, std::uint32_t> hashed;
+    std::vector<std::uint32_t> listed(is_sparse ? 0 : own, none);
+    for (std::int64_t k = 0; k < updates; k++) {
+      const std::uint64_t at = row[static_cast<std::size_t>(k)];
+      if (at >= own) continue;
+      std::uint32_t& number = is_sparse ? hashed.try_emplace(at, none).first->second : listed[at];
+      if (number == none) {
+        number = static_cast<std::uint32_t>(met.size());
+        met.push_back(at);
+        const T* const old = to + static_cast<std::int64_t>(at) * columns;
+        for (std::int64_t c = 0; c < columns; c++) sums.push_back(static_cast<float>(old[c]));
+      }
+      float* const sum = sums.data() + number * columns;
+      const T* const update = values + k * columns;
+      for (std::int64_t c = 0; c < columns; c++) sum[c] = combined<r>(sum[c], static_cast<float>(update[c]));
+    }
+    for (std::size_t k = 0; k < met.size(); k++)
+      for (std::int64_t c = 0; c < columns; c++)
+        to[static_cast<std::int64_t>(met[k]) * columns + c] =
+            T::nearest(sums[k * static_cast<std::size_t>(columns) + static_cast<std::size_t>(c)]);
+  }
+};
+
+template <class T> LibraryPlan rounded_once(const LibraryCall& call, const LibraryCall::Item& item) {
+  const Shape &x = item.in_shapes[0], &updates = item.in_shapes[2];
+  const std::int64_t units = num_elements(x) == 0 || updates[1] == 0 ? 0 : x[0];
+  const double cost =
+      static_cast<double>(num_elements(updates)) * 2 + static_cast<double>(x[0] * updates[1]) * 20;
+  return with_reducer(item.params[1], [&]<Reducer r>() {
+    return LibraryPlan(units, cost,
+                       RoundedOnce<r, T>{item.in[1], item.in[2], item.out[0], call.in_types[1],
+                                         item.params[0], x[1], x[2], updates[1]});
+  });
+}
+
 /// `x`: the operands before the rows. Pairs of complex numbers are two columns.
 template <Reducer r, class T>
 LibraryPlan plan_of(const LibraryCall& call, const LibraryCall::Item& item, std::size_t x) {
@@ -178,6 +243,9 @@ LibraryPlan plan_update_rows(const LibraryCall& call, const LibraryCall::Item& i
                         : DType::uint64;
   };
   const DType number = overwrites || t == DType::bool_ ? bits(itemsize(part)) : part;
+  if (is_half(t) && !overwrites)
+    return after_copy(item, t,
+                      t == DType::float16 ? rounded_once<Half>(call, item) : rounded_once<Brain>(call, item));
   LibraryPlan put = with_number_type("update_rows", number, [&]<class T>(T) {
     if constexpr (std::is_unsigned_v<T>)
       if (overwrites) return plan_of<Reducer::none, T>(call, item, 1);
