@@ -12,8 +12,8 @@ struct Brain {
   explicit operator float() const { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
   static Brain nearest(float x) {
     const auto u = std::bit_cast<std::uint32_t>(x);
-    if (x != x) return {static_cast<std::uint16_t>(u >> 16 | 0x40)};
-    return {static_cast<std::uint16_t>((u + 0x7fff + (u >> 16 & 1)) >> 16)};
+    const std::uint32_t nan = u >> 16 | 0x40, rounded = (u + 0x7fff + (u >> 16 & 1)) >> 16;
+    return {static_cast<std::uint16_t>(x != x ? nan : rounded)};
   }
 };
 

@@ -154,31 +154,46 @@ template <Reducer r, class T> struct RoundedOnce {
     std::vector<std::uint64_t> row(static_cast<std::size_t>(updates));
     read_rows(index, numbers, updates, first_row, row.data());
     const auto own = static_cast<std::uint64_t>(rows);
-    std::vector<std::uint64_t> met;  // rows, and their numbers in it
-    std::vector<float> sums;
-    constexpr std::uint32_t none = ~0u;
     constexpr std::int64_t sparse =
-        64;  // above so many rows for an update, hashing is faster than a table of all rows
-    const bool is_sparse = rows / sparse > updates;
+        64;  // above so many rows for each, hashing takes less time than tables of all rows
+    const bool are_few = rows / sparse > updates;
+    std::vector<bool> met(are_few ? 0 : own), again(are_few ? 0 : own);
+    std::int64_t repeated = are_few ? updates : 0;
+    for (std::size_t k = 0; !are_few && k < row.size(); k++) {
+      if (row[k] >= own) continue;
+      if (met[row[k]]) again[row[k]] = true, repeated++;
+      met[row[k]] = true;
+    }
+    // Sums of rows with several updates, by the number of the row among these.
+    const bool is_sparse = rows / sparse > repeated;
+    constexpr std::uint32_t none = ~0u;
+    std::vector<std::uint32_t> listed(is_sparse || repeated == 0 ? 0 : own, none);
     std::unordered_map<std::uint64_t, std::uint32_t> hashed;
-    std::vector<std::uint32_t> listed(is_sparse ? 0 : own, none);
+    std::vector<std::uint64_t> summed;
+    std::vector<float> sums;
     for (std::int64_t k = 0; k < updates; k++) {
       const std::uint64_t at = row[static_cast<std::size_t>(k)];
       if (at >= own) continue;
+      T* const old = to + static_cast<std::int64_t>(at) * columns;
+      const T* const update = values + k * columns;
+      if (!are_few && !again[at]) {
+        combine_each(old, update, columns, [](T a, T b) {
+          return T::nearest(combined<r>(static_cast<float>(a), static_cast<float>(b)));
+        });
+        continue;
+      }
       std::uint32_t& number = is_sparse ? hashed.try_emplace(at, none).first->second : listed[at];
       if (number == none) {
-        number = static_cast<std::uint32_t>(met.size());
-        met.push_back(at);
-        const T* const old = to + static_cast<std::int64_t>(at) * columns;
+        number = static_cast<std::uint32_t>(summed.size());
+        summed.push_back(at);
         for (std::int64_t c = 0; c < columns; c++) sums.push_back(static_cast<float>(old[c]));
       }
       float* const sum = sums.data() + number * columns;
-      const T* const update = values + k * columns;
       for (std::int64_t c = 0; c < columns; c++) sum[c] = combined<r>(sum[c], static_cast<float>(update[c]));
     }
-    for (std::size_t k = 0; k < met.size(); k++)
+    for (std::size_t k = 0; k < summed.size(); k++)
       for (std::int64_t c = 0; c < columns; c++)
-        to[static_cast<std::int64_t>(met[k]) * columns + c] =
+        to[static_cast<std::int64_t>(summed[k]) * columns + c] =
             T::nearest(sums[k * static_cast<std::size_t>(columns) + static_cast<std::size_t>(c)]);
   }
 };
