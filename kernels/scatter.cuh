@@ -3,7 +3,13 @@
 //   scatter_segments  one thread per element of the table. The updates were sorted by row (sort.cuh, or as pairs with the keys of
 //                     scatter_keys), so that those of a row are adjacent, in order: the same bits, with as many threads as the table has
 //                     elements. scatter_starts finds each row's first update
+//   update_rows         into rows of x, which `out` holds: one thread per element of the updates. The row's first update, or its last one
+//                       if they overwrite, does all of them; threads look for others of their row
+//   update_row_segments the same with sorted updates, where the others are adjacent
 #pragma once
+#include <type_traits>
+
+#include "kernels/halves.cuh"
 #include "kernels/pairs.cuh"
 
 namespace shardarray::device {
@@ -18,7 +24,8 @@ struct ScatterTable {
   Instruction combine;
   std::uint64_t identity;
   std::uint32_t index_bytes, bytes;
-  DType index, unused[7];
+  DType index, half;  ///< `half`: of values that are combined in float32, else bool
+  std::uint8_t unused[6];
 };
 
 template <class Combine>
@@ -60,7 +67,8 @@ struct SegmentTable {
   Instruction combine;
   std::uint64_t identity;
   std::uint32_t index_bytes, bytes;
-  DType index, unused[7];
+  DType index, half;  ///< `half`: of values that are combined in float32, else bool
+  std::uint8_t unused[6];
 };
 
 /// Pairs for all updates: by table row; updates of other rows sort last.
@@ -175,6 +183,107 @@ SHARDARRAY_DEVICE void scatter_segments(const Grid& g, const std::byte* table, s
         x = combine(x, read_bits(updates + sorted.from(k) * s.columns * t.bytes, t.bytes));
     }
     write_bits(out + at * t.bytes, t.bytes, x);
+  }
+}
+
+/// An element of the updates; `place`: that of its update within the batch entry.
+struct RowElement {
+  std::int64_t batch, place, column;
+
+  SHARDARRAY_DEVICE RowElement(const ScatterItem& s, std::int64_t at) {
+    const std::int64_t each = s.updates_each * s.columns;
+    batch = at / each;
+    place = at % each / s.columns;
+    column = at % s.columns;
+  }
+};
+/// The row of an update, or -1 if it is not in this tile.
+SHARDARRAY_DEVICE inline std::int64_t row_of_update(const ScatterItem& s, const Bases& bases, DType index,
+                                                    std::uint32_t index_bytes, std::int64_t update) {
+  const auto row =
+      static_cast<std::int64_t>(read_integer(index, address_of(bases, s.rows) + update * index_bytes));
+  return row < s.first_row || row - s.first_row >= s.table_rows ? -1 : row - s.first_row;
+}
+
+/// 16-bit floats are combined in float32.
+SHARDARRAY_DEVICE inline std::uint64_t widened(DType half, std::uint64_t bits) {
+  if (half == DType::float16) return pack(widen_float16(static_cast<std::uint16_t>(bits)));
+  if (half == DType::bfloat16) return pack(widen_bfloat16(static_cast<std::uint16_t>(bits)));
+  return bits;
+}
+SHARDARRAY_DEVICE inline std::uint64_t narrowed_to(DType half, std::uint64_t bits) {
+  if (half == DType::float16) return narrow_float16(value_of<float>(bits));
+  if (half == DType::bfloat16) return narrow_bfloat16(value_of<float>(bits));
+  return bits;
+}
+
+template <class Combine>
+SHARDARRAY_DEVICE void update_rows(const Grid& g, const std::byte* table, std::byte*, const Bases& bases) {
+  constexpr bool overwrites = std::is_same_v<Combine, NoCombine>;
+  const ScatterTable& t = *reinterpret_cast<const ScatterTable*>(table);
+  const Combine combine{t.combine};
+  const ScatterItem& s = entries(table, t.items)[g.item];
+  for (std::int64_t at = first_point(g); at < s.batch * s.updates_each * s.columns; at += point_step(g)) {
+    const RowElement e(s, at);
+    const std::int64_t first = e.batch * s.updates_each;
+    const auto row_of = [&](std::int64_t i) {
+      return row_of_update(s, bases, t.index, t.index_bytes, first + i);
+    };
+    const std::int64_t row = row_of(e.place);
+    bool is_mine = row >= 0;
+    for (std::int64_t i = overwrites ? e.place + 1 : 0;
+         is_mine && i < (overwrites ? s.updates_each : e.place); i++)
+      is_mine = row_of(i) != row;
+    if (!is_mine) continue;
+    std::byte* const out =
+        address_of(bases, s.out) + ((e.batch * s.table_rows + row) * s.columns + e.column) * t.bytes;
+    const std::byte* const updates = address_of(bases, s.updates) + (first * s.columns + e.column) * t.bytes;
+    const auto update = [&](std::int64_t i) { return read_bits(updates + i * s.columns * t.bytes, t.bytes); };
+    if constexpr (overwrites) {
+      write_bits(out, t.bytes, update(e.place));
+    } else {
+      std::uint64_t x = widened(t.half, read_bits(out, t.bytes));
+      for (std::int64_t i = e.place; i < s.updates_each; i++)
+        if (row_of(i) == row) x = combine(x, widened(t.half, update(i)));
+      write_bits(out, t.bytes, narrowed_to(t.half, x));
+    }
+  }
+}
+
+template <class Combine>
+SHARDARRAY_DEVICE void update_row_segments(const Grid& g, const std::byte* table, std::byte* scratch,
+                                           const Bases& bases) {
+  constexpr bool overwrites = std::is_same_v<Combine, NoCombine>;
+  const SegmentTable& t = *reinterpret_cast<const SegmentTable*>(table);
+  const Combine combine{t.combine};
+  const SegmentItem& item = entries(table, t.items)[g.item];
+  const ScatterItem& s = item.scatter;
+  for (std::int64_t at = first_point(g); at < s.batch * s.updates_each * s.columns; at += point_step(g)) {
+    const RowElement e(s, at);
+    const std::int64_t first = e.batch * s.updates_each;
+    const SortedUpdates sorted(t, item, e.batch, scratch);
+    const std::uint64_t key = sorted.key(e.place);
+    if constexpr (overwrites) {
+      if (e.place + 1 < s.updates_each && sorted.key(e.place + 1) == key) continue;
+    } else {
+      if (e.place > 0 && sorted.key(e.place - 1) == key) continue;
+    }
+    const std::int64_t row = row_of_update(s, bases, t.index, t.index_bytes, first + sorted.from(e.place));
+    if (row < 0) continue;
+    std::byte* const out =
+        address_of(bases, s.out) + ((e.batch * s.table_rows + row) * s.columns + e.column) * t.bytes;
+    const std::byte* const updates = address_of(bases, s.updates) + (first * s.columns + e.column) * t.bytes;
+    const auto update = [&](std::int64_t k) {
+      return read_bits(updates + sorted.from(k) * s.columns * t.bytes, t.bytes);
+    };
+    if constexpr (overwrites) {
+      write_bits(out, t.bytes, update(e.place));
+    } else {
+      std::uint64_t x = widened(t.half, read_bits(out, t.bytes));
+      for (std::int64_t k = e.place; k < s.updates_each && sorted.key(k) == key; k++)
+        x = combine(x, widened(t.half, update(k)));
+      write_bits(out, t.bytes, narrowed_to(t.half, x));
+    }
   }
 }
 

@@ -226,7 +226,9 @@ template <class T, class Index> void random_scatters(std::uint32_t seed) {
     for (auto& w : where) w = static_cast<Index>(rng() % 32);
     if (where.size() > 0 && std::is_signed_v<Index>) where[0] = std::numeric_limits<Index>::min();
     if (where.size() > 1) where[1] = std::numeric_limits<Index>::max();
-    const Reducer reducer = std::array{Reducer::sum, Reducer::prod, Reducer::max, Reducer::min}[rng() % 4];
+    const bool has_x = rng() % 2 == 0, in_place = rng() % 2 == 0;
+    const Reducer reducer = std::array{Reducer::sum, Reducer::prod, Reducer::max, Reducer::min,
+                                       Reducer::none}[rng() % (has_x ? 5 : 4)];
     using Limits = std::numeric_limits<T>;
     const T low = Limits::has_infinity ? -Limits::infinity() : Limits::lowest(),
             high = Limits::has_infinity ? Limits::infinity() : Limits::max();
@@ -235,6 +237,8 @@ template <class T, class Index> void random_scatters(std::uint32_t seed) {
                        : reducer == Reducer::max  ? low
                                                   : high;
     std::vector<T> expected(static_cast<std::size_t>(batch * rows * columns), identity);
+    if (has_x) expected = random_values<T>(rng, batch * rows * columns, false);
+    std::vector<T> given = expected;
     for (std::int64_t i = 0; i < batch * n; i++) {
       for (std::int64_t r = 0; r < rows; r++) {
         if (static_cast<std::int64_t>(where[i]) != first_row + r) continue;
@@ -242,7 +246,8 @@ template <class T, class Index> void random_scatters(std::uint32_t seed) {
           T& to = expected[(i / n * rows + r) * columns + c];
           using Wide = std::conditional_t<std::is_floating_point_v<T>, T, std::uint64_t>;  // wraps around
           const T update = updates[i * columns + c];
-          to = reducer == Reducer::sum    ? static_cast<T>(Wide(to) + Wide(update))
+          to = reducer == Reducer::none   ? update
+               : reducer == Reducer::sum  ? static_cast<T>(Wide(to) + Wide(update))
                : reducer == Reducer::prod ? static_cast<T>(Wide(to) * Wide(update))
                : reducer == Reducer::max  ? std::max(to, update)
                                           : std::min(to, update);
@@ -260,8 +265,16 @@ template <class T, class Index> void random_scatters(std::uint32_t seed) {
                 {{batch, rows, columns}},
                 {first_row, static_cast<std::int64_t>(reducer)}}};
     std::vector<T> out(expected.size(), T(1));
+    if (has_x) {  // base 3, or the result
+      x.name = "update_rows";
+      x.in_types.insert(x.in_types.begin(), dtype_of<T>());
+      LibraryCall::Item& item = x.items[0];
+      item.in.insert(item.in.begin(), {in_place ? 2u : 3u, 0});
+      item.in_shapes.insert(item.in_shapes.begin(), item.out_shapes[0]);
+      if (in_place) out = given;
+    }
     const Workers w(1 + round % 3);
-    run({step(x)}, {where.data(), const_cast<T*>(updates.data()), out.data()});
+    run({step(x)}, {where.data(), const_cast<T*>(updates.data()), out.data(), given.data()});
     REQUIRE(out == expected);
   }
 }

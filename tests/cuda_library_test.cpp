@@ -1,4 +1,4 @@
-// Sorts of long lines as pairs, and scatters of many updates by rows: the bits of the CPU.
+// Sorts of long lines as pairs, scatters of many updates by rows, updates of rows: the bits of the CPU.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/complex_parts.h"
 #include "cuda_launches.h"
 
 namespace cuda_library_test {
@@ -140,6 +141,42 @@ TEST_CASE("cuda library: many updates are sorted by their rows and combined in t
   StepMemory m;
   const LibraryCall few = scatter_of(random, int32, float32, Reducer::sum, 255, m);
   CHECK_FALSE(launches_any(launches_of_step(few), "shardarray_scatter_segments"));
+}
+
+TEST_CASE("cuda library: rows of x are updated in order, few and many, in place or in a copy") {
+  Random random(53);
+  const DType all[] = {bool_,  int8,    uint8,    int16,   uint16,  int32,     uint32,    int64,
+                       uint64, float16, bfloat16, float32, float64, complex64, complex128};
+  const DType indices[] = {int32, int64, uint8, uint64};
+  for (const DType t : all)
+    for (const Reducer reducer : {Reducer::none, Reducer::sum, Reducer::prod, Reducer::max, Reducer::min})
+      for (const std::int64_t updates : {30, 300, 2100}) {
+        const bool is_number = t != bool_ && !is_complex(t);
+        if (reducer != Reducer::none && !is_number && !(is_complex(t) && reducer == Reducer::sum) &&
+            !(t == bool_ && (reducer == Reducer::max || reducer == Reducer::min)))
+          continue;
+        if (updates == 2100 && pick(random, 4) != 0) continue;
+        CAPTURE(name(t));
+        CAPTURE(updates);
+        StepMemory m;
+        LibraryCall x = scatter_of(random, indices[pick(random, 4)], t, reducer, updates, m);
+        x.name = "update_rows";
+        x.in_types.insert(x.in_types.begin(), t);
+        for (LibraryCall::Item& item : x.items) {
+          const Shape& shape = item.out_shapes[0];
+          item.in.insert(item.in.begin(), pick(random, 2) == 0
+                                              ? item.out[0]
+                                              : m.add(random_elements(random, t, num_elements(shape)), t));
+          item.in_shapes.insert(item.in_shapes.begin(), shape);
+        }
+        const auto launches = launches_of_step(x);
+        const bool sorts = std::any_of(launches.begin(), launches.end(), [](const cuda::KernelLaunch& l) {
+          return std::string_view(l.kernel).starts_with("shardarray_update_row_segments");
+        });
+        CHECK(sorts == (updates >= 300));
+        for (DType& of : m.types) of = part_type(of);  // NaN equals NaN
+        check_step(x, m.memory, m.types);
+      }
 }
 
 }  // namespace cuda_library_test

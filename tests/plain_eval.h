@@ -394,6 +394,34 @@ inline Plain scatter(const Plain& index, const Plain& updates, std::int64_t rows
   return r;
 }
 
+/// x [v, d..] with updates [n, d..] written over rows index [n], the last one last, or added to them; those outside are dropped.
+inline Plain update_rows(const Plain& x, const Plain& index, const Plain& updates, bool adds) {
+  Plain r{x.shape, x.dtype, {}};
+  const bool unknown =
+      std::any_of(index.data.begin(), index.data.end(), [](const Element& e) { return e.error > 0; });
+  each_index(x.shape, [&](const Shape& i) {
+    const Element old = x.at(i);
+    FloatSum s;
+    if (is_floating(x.dtype)) s.add(old.value, old.error, old.size);
+    Wide total = is_floating(x.dtype) ? 0 : static_cast<Wide>(old.value);
+    Element e = old;
+    bool sure = !unknown && (is_floating(x.dtype) || old.error == 0), is_met = false;
+    for (std::int64_t k = 0; k < index.shape[0]; k++) {
+      if (index.data[static_cast<std::size_t>(k)].value != static_cast<long double>(i[0])) continue;
+      Shape at = i;
+      at[0] = k;
+      e = updates.at(at);
+      is_met = true;
+      if (!adds) continue;
+      if (is_floating(x.dtype)) s.add(e.value, e.error, e.size);
+      else total = wrapped(x.dtype, total + static_cast<Wide>(e.value)), sure = sure && e.error == 0;
+    }
+    if (adds && is_met) e = is_floating(x.dtype) ? s.result(x.dtype) : whole_element(x.dtype, total);
+    r.data.push_back(unknown || (adds && is_met && !sure) ? unknown_element(e) : e);
+  });
+  return r;
+}
+
 /// Per line along `dim`, the positions of the elements in ascending order; `f(start, order)` with order of equal ones kept.
 inline void each_order(const Plain& x, std::size_t dim,
                        const std::function<void(const Shape&, const std::vector<std::int64_t>&)>& f) {

@@ -96,6 +96,7 @@ class Generator {
   bool conv_some(int v, int operand, std::size_t dim);
   bool take_some(int v, int operand, std::size_t dim);
   bool scatter_some(int v, int operand);
+  bool update_rows_some(int v, int operand);
   bool update_some(int v, int operand, std::size_t dim);
   bool sort_some(int v, int operand, std::size_t dim);
   bool random_words_some(const std::string& op, int v, int operand);

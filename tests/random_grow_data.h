@@ -11,6 +11,7 @@ inline bool Generator::grow_position(const std::string& op, int operand, int v, 
   if (op == "conv") return conv_some(v, operand, dim);
   if (op == "take") return take_some(v, operand, dim);
   if (op == "scatter") return scatter_some(v, operand);
+  if (op == "update_rows") return update_rows_some(v, operand);
   if (op == "update") return update_some(v, operand, dim);
   if (op == "sort") return sort_some(v, operand, dim);
   return false;
@@ -208,6 +209,34 @@ inline bool Generator::scatter_some(int v, int operand) {
              [rows](ArraysIn x) { return primitive::scatter(x[0], x[1], 0, 1, rows); },
              [rows](PlainsIn x) { return plain::scatter(x[0], x[1], rows); }) >= 0;
 }
+inline bool Generator::update_rows_some(int v, int operand) {
+  int x = v, index = v, updates = v;
+  if (operand == 1) {
+    const bool rows_type = dtype(v) == DType::int32 || dtype(v) == DType::uint32 || dtype(v) == DType::int64;
+    if (rank(v) != 1 || !rows_type) return false;
+    for (const Element& e : value(v).data)
+      if (std::abs(e.value) > 100) return false;
+    x = leaf({2 + below(5), any_of(sizes_)}, random_dtype(kAll));
+  }
+  Shape s = shape(operand == 1 ? x : v);
+  s[0] = operand == 1 ? shape(v)[0] : 1 + below(6);
+  if (operand == 0) updates = partner(v, s, {});
+  if (operand == 1) updates = partner(x, s, {});
+  if (operand == 2) x = partner(v, s, {});
+  if (operand != 1) {
+    std::vector<double> at(static_cast<std::size_t>(shape(updates)[0]));
+    for (double& k : at) k = static_cast<double>(whole_between(rng_, chance(4) ? -1 : 0, shape(x)[0] - 1));
+    const Shape count{shape(updates)[0]};
+    index = leaf(plain_of(at, count, DType::int32), sharding_of(random_cuts(1)));
+  }
+  const bool adds = dtype(x) != DType::bool_ && itemsize(dtype(x)) >= 4 && chance(2);
+  return add(
+             adds ? "add to rows" : "set rows", {x, index, updates},
+             [adds](ArraysIn y) {
+               return primitive::update_rows(y[0], y[1], y[2], {adds ? Reducer::sum : Reducer::none});
+             },
+             [adds](PlainsIn y) { return plain::update_rows(y[0], y[1], y[2], adds); }) >= 0;
+}
 inline bool Generator::update_some(int v, int operand, std::size_t dim) {
   Shape s = shape(v);
   const std::int64_t n = s[dim];
@@ -277,16 +306,17 @@ inline Generator::Wanted Generator::wanted(const Aim& a, std::size_t& dim) {
   if (a.kind == kFloat && !(c.row.kinds & kHalf) && c.pending == 0 && chance(3))
     w.dtype = chance(2) ? DType::float16 : DType::bfloat16;        // widened before it meets the op
   if (op == "cast" && a.kind == kFloat) w.dtype = DType::float64;  // most types are narrower
-  if ((op == "take" && c.row.operand == 1) || (op == "scatter" && c.row.operand == 0) ||
-      (op == "pow" && is_integer(w.dtype))) {
+  const bool is_row_number =
+      (op == "scatter" && c.row.operand == 0) || (op == "update_rows" && c.row.operand == 1);
+  if ((op == "take" && c.row.operand == 1) || is_row_number || (op == "pow" && is_integer(w.dtype))) {
     w.range = {0, 1};
     if (is_unsigned_integer(w.dtype)) w.dtype = DType::uint32;
-    else if (op == "scatter") w.dtype = chance(2) ? DType::int32 : DType::int64;
+    else if (is_row_number) w.dtype = chance(2) ? DType::int32 : DType::int64;
   }
-  const std::size_t rank = op == "scatter" && c.row.operand == 0 ? 1
-                           : op == "transpose"                   ? 2 + static_cast<std::size_t>(below(2))
-                                                                 : 1 + static_cast<std::size_t>(below(3));
-  dim = op == "permute_rows" || op == "scatter"
+  const std::size_t rank = is_row_number       ? 1
+                           : op == "transpose" ? 2 + static_cast<std::size_t>(below(2))
+                                               : 1 + static_cast<std::size_t>(below(3));
+  dim = op == "permute_rows" || op == "scatter" || op == "update_rows"
             ? 0
             : static_cast<std::size_t>(below(static_cast<std::int64_t>(rank)));
   for (std::size_t k = 0; k < rank; k++) w.shape.push_back(any_of(sizes_));

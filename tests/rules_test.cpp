@@ -113,6 +113,8 @@ Hosts run_on_tile(const Recorded& r, const Rule& rule, int f, std::int64_t t, st
     in[0] = shifted(in[0], -static_cast<double>(out.lo[rows]));
     a.shape = {out.size[rows]};
   }
+  if (r.op == &op_update_rows)
+    in[1] = shifted(in[1], -static_cast<double>(out.lo[static_cast<std::size_t>(a.lo[0])]));
   if (r.op == &op_update)
     for (std::size_t k = 0; k < a.dims.size(); k++)
       in[2 + k] = shifted(in[2 + k], -static_cast<double>(out.lo[static_cast<std::size_t>(a.dims[k])]));

@@ -32,7 +32,10 @@ double operations(const LibraryCall& call, const LibraryCall::Item& x) {
   const Shape &in = x.in_shapes[0], &out = x.out_shapes[0];
   if (name == "sort" || name == "update") return 0;
   if (name == "conv") return 2 * products_of(Contraction::of(x.params));
-  if (name == "scatter") return elements(x.in_shapes[1]);
+  if (name == "scatter" || name == "update_rows") {
+    const bool overwrites = static_cast<Reducer>(x.params[1]) == Reducer::none;
+    return overwrites ? 0 : elements(x.in_shapes.back());
+  }
   if (name == "scan") {
     const auto n = static_cast<double>(in[static_cast<std::size_t>(x.params[0])]);
     return n > 0 ? elements(in) - elements(in) / n : 0;

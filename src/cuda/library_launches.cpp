@@ -5,6 +5,7 @@
 #include <bit>
 #include <utility>
 
+#include "base/complex_parts.h"
 #include "cuda/scan_launches.h"
 #include "cuda/sort_launches.h"
 #include "cuda/step_launches.h"
@@ -40,38 +41,44 @@ device::ScatterItem scatter_item(const LibraryCall::Item& item) {
   return s;
 }
 
-/// Sorts the updates by row; then one thread per element combines those of its row.
+/// Sorts the updates by row; then one thread combines those of a row: for each element of the table, or into x for each of the updates.
 class SegmentLaunches {
  public:
   SegmentLaunches(const Step& step, const LibraryCall& x, const device::ScatterTable& t,
-                  const std::vector<device::ScatterItem>& scatters)
-      : step_(step), x_(x) {
+                  const std::vector<device::ScatterItem>& scatters, const char* into_x = nullptr)
+      : step_(step), x_(x), into_x_(into_x) {
     head_.combine = t.combine;
     head_.identity = t.identity;
     head_.index = t.index;
+    head_.half = t.half;
     head_.index_bytes = t.index_bytes;
     head_.bytes = t.bytes;
     for (const device::ScatterItem& s : scatters) items_.push_back({s, 0, 0, 0, 0});
   }
   void add_to(std::vector<KernelLaunch>& to) {
     const std::size_t first = to.size();
-    std::int64_t updates = 0, length = 0, all = 0, most_rows = 0, most = 0;
+    std::int64_t updates = 0, length = 0, all = 0, most_rows = 0, most = 0, written = 0;
     for (const device::SegmentItem& i : items_) {
       all += i.scatter.batch * i.scatter.updates_each;
       updates = std::max(updates, i.scatter.batch * i.scatter.updates_each);
       length = std::max(length, i.scatter.updates_each);
       most_rows = std::max(most_rows, i.scatter.batch * i.scatter.table_rows);
       most = std::max(most, i.scatter.batch * i.scatter.table_rows * i.scatter.columns);
+      written = std::max(written, i.scatter.batch * i.scatter.updates_each * i.scatter.columns);
     }
     if (most == 0) return;  // nothing is written
     std::uint64_t scratch = sorts_as_pairs(length, all) ? add_pairs(updates, to) : add_merges(to);
-    for (device::SegmentItem& i : items_) {
-      i.segments = (scratch + 63) / 64 * 64;
-      scratch = i.segments +
-                static_cast<std::uint64_t>(i.scatter.batch * i.scatter.table_rows) * sizeof(device::Segment);
+    if (into_x_ == nullptr) {
+      for (device::SegmentItem& i : items_) {
+        i.segments = (scratch + 63) / 64 * 64;
+        scratch = i.segments + static_cast<std::uint64_t>(i.scatter.batch * i.scatter.table_rows) *
+                                   sizeof(device::Segment);
+      }
+      add("shardarray_scatter_starts", most_rows, to);
+      add(SHARDARRAY_COMBINING("shardarray_scatter_segments", head_.combine), most, to);
+    } else {
+      add(into_x_, written, to);
     }
-    add("shardarray_scatter_starts", most_rows, to);
-    add(SHARDARRAY_COMBINING("shardarray_scatter_segments", head_.combine), most, to);
     for (std::size_t k = first; k < to.size(); k++) to[k].scratch_bytes = scratch;
   }
 
@@ -108,35 +115,51 @@ class SegmentLaunches {
 
   const Step& step_;
   const LibraryCall& x_;
+  const char* const into_x_;  // the kernel that does so
   device::SegmentTable head_{};
   std::vector<device::SegmentItem> items_;
 };
 
+/// The table and items of a scatter, or of an update without x among the operands. Pairs of complex numbers are two columns.
+struct Scatters {
+  device::ScatterTable table{};
+  std::vector<device::ScatterItem> items;
+  std::int64_t columns = 0, written = 0, updates = 0;  ///< of the largest item
+};
+Scatters scatters_of(const LibraryCall& x, bool overwrites, bool has_x) {
+  const DType index = x.in_types[0], t = x.in_types[1];
+  const bool is_half = has_x && (t == float16 || t == bfloat16);
+  const DType values = has_x && t == bool_ ? uint8 : is_half && !overwrites ? float32 : part_type(t);
+  if (!is_integer(index)) refuse_dtype(x.name.c_str(), index, "rows of an integer dtype");
+  if (!overwrites && !is_integer(values) && values != float32 && values != float64)
+    refuse_dtype(x.name.c_str(), values, "integers, float32 or float64");
+  const auto reducer = static_cast<Reducer>(x.items[0].params[1]);
+  Scatters s;
+  s.table.combine.code = overwrites ? Code::constant : combining_code(reducer);
+  s.table.combine.type = s.table.combine.from = values;
+  s.table.identity = overwrites ? 0 : identity_bits(reducer, values);
+  s.table.index = index;
+  s.table.index_bytes = static_cast<std::uint32_t>(itemsize(index));
+  s.table.bytes = static_cast<std::uint32_t>(itemsize(is_half ? t : values));
+  s.table.half = is_half ? t : bool_;
+  for (const LibraryCall::Item& item : x.items) {
+    s.items.push_back(scatter_item(item));
+    device::ScatterItem& one = s.items.back();
+    if (is_complex(t)) one.columns *= 2;
+    s.columns = std::max(s.columns, one.batch * one.columns);
+    s.written = std::max(s.written, one.batch * one.updates_each * one.columns);
+    s.updates = std::max(s.updates, one.updates_each);
+  }
+  return s;
+}
+
 void add_scatter(const Step& step, const LibraryCall& x, std::uint64_t, std::vector<KernelLaunch>& to) {
-  const DType index = x.in_types[0], values = x.in_types[1];
-  if (!is_integer(index)) refuse_dtype("scatter", index, "rows of an integer dtype");
-  if (!is_integer(values) && values != float32 && values != float64)
-    refuse_dtype("scatter", values, "integers, float32 or float64");
+  const Scatters s = scatters_of(x, false, false);
+  if (s.updates >= many_updates) return SegmentLaunches(step, x, s.table, s.items).add_to(to);
   LaunchTable table;
   table.reserve<device::ScatterTable>();
-  device::ScatterTable t{};
-  const auto reducer = static_cast<Reducer>(x.items[0].params[1]);
-  t.combine.code = combining_code(reducer);
-  t.combine.type = t.combine.from = values;
-  t.identity = identity_bits(reducer, values);
-  t.index = index;
-  t.index_bytes = static_cast<std::uint32_t>(itemsize(index));
-  t.bytes = static_cast<std::uint32_t>(itemsize(values));
-  std::vector<device::ScatterItem> items;
-  std::int64_t most = 0, updates = 0;
-  for (const LibraryCall::Item& item : x.items) {
-    items.push_back(scatter_item(item));
-    most = std::max(most, items.back().batch * items.back().columns);
-    updates = std::max(updates, items.back().updates_each);
-  }
-  if (updates >= many_updates) return SegmentLaunches(step, x, t, items).add_to(to);
-  add_launch(step, SHARDARRAY_COMBINING("shardarray_scatter", t.combine), t, items, most, std::move(table),
-             to);
+  add_launch(step, SHARDARRAY_COMBINING("shardarray_scatter", s.table.combine), s.table, s.items, s.columns,
+             std::move(table), to);
 }
 
 /// The dimensions of x and of the part after the batch.
@@ -202,6 +225,28 @@ void add_update(const Step& step, const LibraryCall& x, std::uint64_t alignment,
   add_launch(step, kernel, t, items, most, std::move(table), to);
 }
 
+void add_update_rows(const Step& step, const LibraryCall& x, std::uint64_t alignment,
+                     std::vector<KernelLaunch>& to) {
+  if (const Exchange e = copy_of_x(x); !e.items.empty()) add_exchange_launches(step, e, alignment, to);
+  LibraryCall updates = x;
+  updates.in_types.erase(updates.in_types.begin());
+  for (LibraryCall::Item& item : updates.items) {
+    item.in.erase(item.in.begin());
+    item.in_shapes.erase(item.in_shapes.begin());
+  }
+  const bool overwrites = static_cast<Reducer>(x.items[0].params[1]) == Reducer::none;
+  const Scatters s = scatters_of(updates, overwrites, true);
+  const bool many = s.updates >= many_updates;
+  const char* const kernel =
+      overwrites ? many ? "shardarray_update_row_segments" : "shardarray_update_rows"
+      : many     ? SHARDARRAY_COMBINING("shardarray_update_row_segments_combine", s.table.combine)
+                 : SHARDARRAY_COMBINING("shardarray_update_rows_combine", s.table.combine);
+  if (many) return SegmentLaunches(step, updates, s.table, s.items, kernel).add_to(to);
+  LaunchTable table;
+  table.reserve<device::ScatterTable>();
+  add_launch(step, kernel, s.table, s.items, s.written, std::move(table), to);
+}
+
 /// The kernel for a dtype: integers by width, since they wrap.
 const char* conv_kernel(DType t) {
   if (t == float32) return "shardarray_conv_f32";
@@ -242,11 +287,9 @@ struct Entry {
   void (*add)(const Step& step, const LibraryCall& call, std::uint64_t alignment,
               std::vector<KernelLaunch>& to);
 };
-constexpr Entry table[] = {{"sort", add_sort},
-                           {"scatter", add_scatter},
-                           {"update", add_update},
-                           {"scan", add_scan},
-                           {"conv", add_conv}};
+constexpr Entry table[] = {{"sort", add_sort},     {"scatter", add_scatter},
+                           {"update", add_update}, {"update_rows", add_update_rows},
+                           {"scan", add_scan},     {"conv", add_conv}};
 
 const Entry* entry_of(const LibraryCall& call) {
   for (const Entry& e : table)

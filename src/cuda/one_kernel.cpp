@@ -27,8 +27,9 @@ double points_of(const LibraryCall& x, const LibraryCall::Item& item) {
   double points = 0;
   for (const Shape& s : item.in_shapes) points += static_cast<double>(num_elements(s));
   for (const Shape& s : item.out_shapes) points += static_cast<double>(num_elements(s));
-  if (x.name == "update" && item.in[0].base == item.out[0].base && item.in[0].offset == item.out[0].offset)
-    return static_cast<double>(num_elements(item.in_shapes[1]));
+  const bool is_update = x.name == "update" || x.name == "update_rows";
+  if (is_update && item.in[0].base == item.out[0].base && item.in[0].offset == item.out[0].offset)
+    return static_cast<double>(num_elements(item.in_shapes[x.name == "update" ? 1 : 2]));
   if (x.name != "sort") return points;
   double launches = 3;
   const std::int64_t length = lines_along(item.in_shapes[0], item.params[0]).length;
@@ -39,10 +40,12 @@ double points_of(const LibraryCall& x, const LibraryCall::Item& item) {
 /// Sorts that CUB does.
 bool is_sort_of_pairs(const Step& step) {
   const auto* const call = std::get_if<LibraryCall>(&step.body);
-  if (call == nullptr || (call->name != "sort" && call->name != "scatter")) return false;
+  if (call == nullptr) return false;
+  const bool is_sort = call->name == "sort", is_update = call->name == "update_rows";
+  if (!is_sort && !is_update && call->name != "scatter") return false;
   return std::any_of(call->items.begin(), call->items.end(), [&](const LibraryCall::Item& item) {
-    const std::int64_t dimension = call->name == "sort" ? item.params[0] : 1;
-    return sorts_as_pairs(lines_along(item.in_shapes[0], dimension).length);
+    const std::int64_t dimension = is_sort ? item.params[0] : 1;
+    return sorts_as_pairs(lines_along(item.in_shapes[is_update ? 1 : 0], dimension).length);
   });
 }
 

@@ -47,12 +47,14 @@ constexpr HandWritten hand_written[] = {
 std::string printed_combine(const KernelLaunch& l) {
   const std::string_view kernel = l.kernel;
   const TableReader table(l.table);
-  device::Instruction in = kernel == "shardarray_move"      ? table.head<device::MoveTable>().combine
-                           : kernel == "shardarray_scatter" ? table.head<device::ScatterTable>().combine
-                           : kernel == "shardarray_update_combine" ? table.head<device::UpdateTable>().combine
-                           : kernel == "shardarray_scatter_segments"
-                               ? table.head<device::SegmentTable>().combine
-                               : table.head<device::ScanTable>().combine;
+  device::Instruction in =
+      kernel == "shardarray_move" ? table.head<device::MoveTable>().combine
+      : kernel == "shardarray_scatter" || kernel == "shardarray_update_rows_combine"
+          ? table.head<device::ScatterTable>().combine
+      : kernel == "shardarray_update_combine" ? table.head<device::UpdateTable>().combine
+      : kernel == "shardarray_scatter_segments" || kernel == "shardarray_update_row_segments_combine"
+          ? table.head<device::SegmentTable>().combine
+          : table.head<device::ScanTable>().combine;
   if (in.code == Code::constant) return "device::NoCombine";
   const bool is_operator = in.code == Code::and_ || in.code == Code::or_;
   return fmt::format("device::KnownCombine<{}, Code::{}{}>", printed_type(in.type), name(in.code),

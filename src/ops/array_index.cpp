@@ -11,6 +11,7 @@
 #include "ops/combined_rows.h"
 #include "ops/row_index.h"
 #include "ops/rules.h"
+#include "runtime/half_floats.h"
 #include "shardarray/indexing.h"
 
 namespace shardarray {
@@ -171,9 +172,7 @@ static Shape counted_from(std::size_t first, std::size_t count) {
 }
 Array ChosenRows::get(std::optional<double> fill_value) const {
   // If the indexed dimensions are adjacent and already where the result has them, y is not transposed.
-  const std::size_t arrays = order_.size() - rest_.size();
-  const bool in_place = order_[0] == static_cast<std::int64_t>(place_) &&
-                        order_[arrays - 1] - order_[0] == static_cast<std::int64_t>(arrays) - 1;
+  const bool in_place = order_[0] == static_cast<std::int64_t>(place_) && are_adjacent();
   const std::size_t lead = in_place ? place_ : 0;
   Shape shape = rest_;
   shape.insert(lead, rows_);
@@ -193,6 +192,16 @@ static Array combined_bools(const Array& table, const Array& number, const Array
   const Array found = primitive::scatter(number, primitive::cast(updates, DType::uint8), 0, 1,
                                          table.shape()[0], is_or ? Reducer::max : Reducer::min);
   return primitive::binary(is_or ? op_or : op_and, table, primitive::cast(found, DType::bool_));
+}
+// For bools, or is max and and is min.
+Reducer combining(Update how, DType t) {
+  switch (how) {
+    case Update::set: return Reducer::none;
+    case Update::add: return t == DType::bool_ ? Reducer::max : Reducer::sum;
+    case Update::mul: return t == DType::bool_ ? Reducer::min : Reducer::prod;
+    case Update::min: return Reducer::min;
+    default: return Reducer::max;
+  }
 }
 static bool is_zeros(const Array& x) {
   const Array number = primitive::number_in(x);
@@ -233,9 +242,47 @@ Array ChosenRows::extremum(const Array& table, const Array& updates, Reducer red
   return primitive::cast(primitive::with_slope_of(best, line), t, type_of(table).weak);
 }
 
-Array ChosenRows::updated(Update how, const Array& v) const {
+bool ChosenRows::are_adjacent() const {
+  const std::size_t arrays = order_.size() - rest_.size();
+  return order_[arrays - 1] - order_[0] == static_cast<std::int64_t>(arrays) - 1;
+}
+
+// Dimensions before the indexed ones are a batch, so y is not transposed, unless others lie between.
+Array ChosenRows::written(Update how, const Array& y, const Array& v) const {
+  const std::size_t lead = are_adjacent() ? static_cast<std::size_t>(order_[0]) : 0;
+  const Array x = are_adjacent() ? y : primitive::transpose(y, order_);
+  Shape table = rest_, rows(rest_.begin(), rest_.begin() + static_cast<std::ptrdiff_t>(lead)),
+        updates = rest_;
   const std::int64_t count = num_elements(batch_);
-  if (count == 0) return y_;
+  table.insert(lead, rows_);
+  rows.push_back(count);
+  updates.insert(lead, count);
+  const Array from = moveaxis(v, counted_from(place_, batch_.size()), counted_from(lead, batch_.size()));
+  const primitive::UpdateOptions options{combining(how, y.dtype()), static_cast<std::int64_t>(lead)};
+  const Array result = primitive::reshape(
+      primitive::update_rows(primitive::reshape(x, table), primitive::broadcast_to(number_, rows),
+                             primitive::reshape(from, updates), options),
+      x.shape());
+  return are_adjacent() ? result : primitive::transpose(result, rules::inverse(order_));
+}
+
+Array ChosenRows::updated(Update how, const Array& v) const {
+  if (num_elements(batch_) == 0) return y_;
+  const DType t = y_.dtype();
+  const bool has_kernel = how == Update::set || how == Update::add || !is_complex(t);
+  // Every device then needs all updates that may meet its rows. Where these and their numbers are more than a table of all rows, it is
+  // cheaper if devices combine their own updates; not so for set, which needs those that are last.
+  const std::int64_t numbers = how == Update::set ? 0 : num_elements(batch_);
+  const bool are_many = num_elements(v.shape()) + numbers > num_elements(y_.shape());
+  if (!has_kernel || are_many || (how == Update::add && is_zeros(y_))) return combined(how, v);
+  const bool is_linear = how == Update::set || (how == Update::add && !is_half(t));
+  if (is_linear || !is_floating(t)) return written(how, y_, v);
+  const auto fixed = [](const Array& x) { return primitive::unary(op_stop_gradient, x); };
+  return primitive::with_slope_of(written(how, fixed(y_), fixed(v)), combined(how, v));
+}
+
+Array ChosenRows::combined(Update how, const Array& v) const {
+  const std::int64_t count = num_elements(batch_);
   const Array table = in_front(y_);
   Shape rows = rest_;
   rows.insert(0, count);

@@ -13,6 +13,9 @@ enum class Update : std::uint8_t { set, add, mul, min, max };
 /// a changed by b.
 Array changed(Update how, const Array& a, const Array& b);
 
+/// The reducer that does so in place.
+Reducer combining(Update how, DType t);
+
 /// An index with arrays.
 struct ArraysAt {
   Indices basic;              ///< the same with full slices in place of arrays; it selects y
@@ -49,8 +52,11 @@ class ChosenRows {
   Array updated(Update how, const Array& v) const;
 
  private:
-  Array in_front(const Array& x) const;      // shape of y -> [rows, rest..]
-  Array put_back(const Array& table) const;  // the inverse
+  bool are_adjacent() const;                                        // the indexed dimensions
+  Array written(Update how, const Array& y, const Array& v) const;  // row by row, into y
+  Array combined(Update how, const Array& v) const;  // by a table of the updates of every row of y
+  Array in_front(const Array& x) const;              // shape of y -> [rows, rest..]
+  Array put_back(const Array& table) const;          // the inverse
   Array added(const Array& table, const Array& updates, Reducer reducer) const;
   Array extremum(const Array& table, const Array& updates, Reducer reducer) const;
 

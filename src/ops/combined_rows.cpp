@@ -46,4 +46,11 @@ Array combined_rows(Reducer r, const Array& number, const Array& rows, std::int6
       value, r == Reducer::prod ? compared_product(rows, at, count) : shared_slope(value, rows, at));
 }
 
+Array last_of_row(const Array& number, std::int64_t batch_rank, std::int64_t count) {
+  const auto dim = static_cast<std::size_t>(batch_rank);
+  const Array order = primitive::iota(number.shape(), dim, api::position_type({number.shape()[dim]}));
+  return primitive::take(primitive::scatter(number, order, batch_rank, 1, count, Reducer::max), number,
+                         batch_rank, 1);
+}
+
 }  // namespace shardarray

@@ -9,4 +9,7 @@ namespace shardarray {
 /// number.
 Array combined_rows(Reducer r, const Array& number, const Array& rows, std::int64_t count);
 
+/// For each of the row numbers [b.., n] the last place along n with that number; 0 if it is none of the `count` rows.
+Array last_of_row(const Array& number, std::int64_t batch_rank, std::int64_t count);
+
 }  // namespace shardarray

@@ -146,16 +146,6 @@ Array value_of_all(const Array& value, std::size_t rest) {
   return primitive::reshape(value, Shape(shape.begin() + 1, shape.end()));
 }
 
-// For bools, or is max and and is min.
-Reducer combining(Update how, DType t) {
-  switch (how) {
-    case Update::set: return Reducer::none;
-    case Update::add: return t == DType::bool_ ? Reducer::max : Reducer::sum;
-    case Update::mul: return t == DType::bool_ ? Reducer::min : Reducer::prod;
-    case Update::min: return Reducer::min;
-    default: return Reducer::max;
-  }
-}
 bool has_gaps(const Selection& s) {
   return !s.reversed.empty() ||
          std::any_of(s.step.begin(), s.step.end(), [](std::int64_t step) { return step != 1; });
@@ -249,7 +239,10 @@ Array updated(const char* function, const Array& x, const Subscript& index, cons
   if (num_elements(shape) == 0) return x;
   const Array all = primitive::broadcast_to(value, shape);
   if (is_one_part(at, s)) return updated_where_data_says(x, at, s, all, how, mode);
-  return updated_part(function, x, s, rows.updated(how, all), Update::set);
+  const Array changed_part = rows.updated(how, all);
+  if (is_small_part(t.shape, s, changed_part))
+    return updated_where_data_says(x, {}, s, changed_part, Update::set, mode);
+  return updated_part(function, x, s, changed_part, Update::set);
 }
 
 }  // namespace

@@ -17,9 +17,9 @@ extern const Op op_add, op_sub, op_mul, op_div, op_rem, op_min, op_max, op_neg, 
     op_and, op_or, op_xor, op_shl, op_shr, op_where, op_cast, op_bitcast, op_stop_gradient, op_slope_of,
     op_like, op_threefry, op_philox, op_iota;
 extern const Op op_broadcast, op_reshape, op_transpose, op_slice, op_reverse, op_pad, op_concatenate, op_roll,
-    op_permute_rows, op_reduce, op_scan, op_dot, op_take, op_scatter, op_update, op_sort, op_triangular_solve,
-    op_lu_solve, op_constraint, op_beside, op_call, op_iterate, op_host_call, op_behind, op_custom,
-    op_custom_linear, op_choose, op_repeat;
+    op_permute_rows, op_reduce, op_scan, op_dot, op_take, op_scatter, op_update, op_update_rows, op_sort,
+    op_triangular_solve, op_lu_solve, op_constraint, op_beside, op_call, op_iterate, op_host_call, op_behind,
+    op_custom, op_custom_linear, op_choose, op_repeat;
 extern const Op op_psum, op_pmax, op_pmin, op_all_gather, op_reduce_scatter, op_all_to_all, op_ppermute,
     op_pbroadcast, op_axis_index, op_place;
 
@@ -122,6 +122,9 @@ struct UpdateOptions {
 /// dimensions m is n. What lies outside of x is ignored.
 Array update(const Array& x, const Array& part, const Shape& dims, std::span<const Array> starts,
              const UpdateOptions& options = {});
+/// x [b.., v, d..], whose rows at these numbers [b.., n] are overwritten by the updates [b.., n, d..] or combined with them, in the order of
+/// n. Rows outside of x are ignored.
+Array update_rows(const Array& x, const Array& rows, const Array& updates, const UpdateOptions& options = {});
 /// The part of x of these sizes at these starts; zeros outside of x.
 Array part_at(const Array& x, const Shape& sizes, const Shape& dims, std::span<const Array> starts);
 /// out[.., i, ..] = x[.., index[.., i, ..], ..] along `dim`; index may have another length there.

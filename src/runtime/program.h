@@ -67,6 +67,8 @@ inline constexpr std::int64_t scan_block = 1024;
 ///                overwritten by the part or combined with it; what lies outside is ignored. params[0]: the Reducer (sum, prod, max, min;
 ///                none: overwrite); then for each dimension after b the global index of the tile's first element, or -1 if it does not vary
 ///                and m is n. If out is x itself, only the part is written.
+///   update_rows  in: x [b, v, d], rows int [b, n], updates [b, n, d]; out: x, each updates[b, i] written over row rows[b, i] or combined
+///                with it, in the order of i; 16-bit floats in float32, rounded once. params as for scatter; none: overwrite. If out is x itself, only these rows are written.
 ///   scan         in: x; out: running reductions along dimension params[0], and optionally the last one of each line (the identity for an
 ///                empty line), in x's shape without that dimension. params[1]: the Reducer (sum, prod, max, min); params[2]: 1 forward, -1
 ///                backward. Blocks of scan_block elements: local starts at the identity, local = local o x[i], y[i] = carry o local; the

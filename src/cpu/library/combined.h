@@ -1,4 +1,4 @@
-// Combining functions of prefix scans and scatters.
+// Combining functions of prefix scans, scatters and updates.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -9,7 +9,8 @@
 namespace shardarray {
 
 template <Reducer r, class T> T combined(T a, T b) {
-  if constexpr (r == Reducer::sum) return scalar::add(a, b);
+  if constexpr (r == Reducer::none) return b;
+  else if constexpr (r == Reducer::sum) return scalar::add(a, b);
   else if constexpr (r == Reducer::prod) return scalar::mul(a, b);
   else if constexpr (r == Reducer::max) return scalar::max(a, b);
   else return scalar::min(a, b);

@@ -14,6 +14,7 @@ struct Entry {
 constexpr Entry table[] = {{"sort", plan_sort},
                            {"scatter", plan_scatter},
                            {"update", plan_update},
+                           {"update_rows", plan_update_rows},
                            {"scan", plan_scan},
                            {"conv", plan_conv},
                            {"cholesky", plan_cholesky},

@@ -40,6 +40,7 @@ LibraryPlan plan_library_call(const LibraryCall& call, const LibraryCall::Item& 
 LibraryPlan plan_sort(const LibraryCall& call, const LibraryCall::Item& item);
 LibraryPlan plan_scatter(const LibraryCall& call, const LibraryCall::Item& item);
 LibraryPlan plan_update(const LibraryCall& call, const LibraryCall::Item& item);
+LibraryPlan plan_update_rows(const LibraryCall& call, const LibraryCall::Item& item);
 LibraryPlan plan_scan(const LibraryCall& call, const LibraryCall::Item& item);
 // factorizations.cpp, orthogonal.cpp: units are matrices. They throw Error without LAPACK.
 LibraryPlan plan_cholesky(const LibraryCall& call, const LibraryCall::Item& item);
@@ -55,6 +56,9 @@ LibraryPlan plan_fft(const LibraryCall& call, const LibraryCall::Item& item);
 LibraryPlan plan_rfft(const LibraryCall& call, const LibraryCall::Item& item);
 LibraryPlan plan_irfft(const LibraryCall& call, const LibraryCall::Item& item);
 LibraryPlan plan_conv(const LibraryCall& call, const LibraryCall::Item& item);
+
+/// Copies x, the first operand, to the result, unless that is x; then `put`.
+LibraryPlan after_copy(const LibraryCall::Item& item, DType t, LibraryPlan put);
 
 /// Throws CompileError; `takes` names the supported dtypes.
 [[noreturn]] void refuse_dtype(const char* kernel, DType t, const char* takes);

@@ -83,17 +83,21 @@ template <Reducer r, class T> void combine_bytes(char* to, const char* part, std
                bytes / static_cast<std::int64_t>(sizeof(T)), [](T a, T b) { return combined<r>(a, b); });
 }
 
-LibraryPlan copy_of(const Ref& to, const Ref& from, std::int64_t bytes) {
-  constexpr std::int64_t block = 1 << 18;
-  return {ceil_div(bytes, block), static_cast<double>(bytes) * 0.1,
-          [=](void* const* bases, std::int64_t begin, std::int64_t end) {
-            const std::int64_t first = begin * block, last = std::min(end * block, bytes);
-            std::memcpy(address(bases, to) + first, address(bases, from) + first,
-                        static_cast<std::size_t>(last - first));
-          }};
-}
-
 }  // namespace
+
+LibraryPlan after_copy(const LibraryCall::Item& item, DType t, LibraryPlan put) {
+  if (updates_in_place(item)) return put;
+  const Ref &to = item.out[0], &from = item.in[0];
+  constexpr std::int64_t block = 1 << 18;
+  const std::int64_t bytes = num_elements(item.in_shapes[0]) * static_cast<std::int64_t>(itemsize(t));
+  LibraryPlan copy(ceil_div(bytes, block), static_cast<double>(bytes) * 0.1,
+                   [=](void* const* bases, std::int64_t begin, std::int64_t end) {
+                     const std::int64_t first = begin * block, last = std::min(end * block, bytes);
+                     std::memcpy(address(bases, to) + first, address(bases, from) + first,
+                                 static_cast<std::size_t>(last - first));
+                   });
+  return std::move(copy).then(std::move(put));
+}
 
 UpdateSpec update_spec(const LibraryCall& call, const LibraryCall::Item& item) {
   const Shape &x = item.in_shapes[0], &part = item.in_shapes[1];
@@ -126,12 +130,9 @@ LibraryPlan plan_update(const LibraryCall& call, const LibraryCall::Item& item) 
   Update u{item, update_spec(call, item), copy_bytes};
   const auto plan = [&] {
     const UpdateSpec& s = u.spec;
-    const std::int64_t bytes = s.batch * s.x_bytes,
-                       units = bytes == 0 || s.part_bytes == 0 ? 0 : s.batch * u.rows();
+    const std::int64_t units = s.x_bytes == 0 || s.part_bytes == 0 ? 0 : s.batch * u.rows();
     const double cost = static_cast<double>(s.batch * s.part_bytes) * 0.1 + static_cast<double>(units) * 20;
-    LibraryPlan put(units, cost, std::move(u));
-    if (updates_in_place(item)) return put;
-    return copy_of(item.out[0], item.in[0], bytes).then(std::move(put));
+    return after_copy(item, call.in_types[0], {units, cost, std::move(u)});
   };
   const DType t = call.in_types[0];
   if (u.spec.reducer == Reducer::none) return plan();
