@@ -261,7 +261,8 @@ TEST_CASE("programs that the CPU has no kernels for are refused when they are lo
   e.items.resize(1);
   CHECK(contains(
       message_of<CompileError>([&] { run({step(e)}, {nullptr}); }),
-      "sort_by_hand: the CPU has no library kernel of this name. It has sort, scatter, update, scan, "
+      "sort_by_hand: the CPU has no library kernel of this name. It has sort, scatter, update, update_rows, "
+      "scan, "
       "conv, cholesky, lu, triangular_solve, lu_solve, qr, eigh, svd, fft, rfft, irfft. Please report"));
   e.name = "sort";
   CHECK(contains(message_of<CompileError>([&] { run({step(e)}, {nullptr}); }),

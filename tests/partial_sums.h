@@ -158,7 +158,8 @@ inline std::vector<Row> moving_rows() {
        }},
       {&sa::op_update, always, [](G g) { return written_over(sa::zeros_of(sa::type_of(g.s)), g.s, g); }},
       {&sa::op_update, never, [](G g) { return written_over(g.s, slice_dim(g.t, 0, 0, 2), g); }},
-      {&sa::op_update_rows, never, [](G g) { return update_rows(g.s, g.index, take(g.s, g.index, 0, 1)); }},
+      {&sa::op_update_rows, never,  // two readers
+       [](G g) { return update_rows(g.s, g.index, take(g.s, g.index, 0, 1)); }},
       {&sa::op_update_rows, always,
        [](G g) {
          return update_rows(g.s, g.index, sa::zeros_of({{g.index.shape()[0], g.s.shape()[1]}, g.s.dtype()}));
@@ -168,7 +169,7 @@ inline std::vector<Row> moving_rows() {
          return update_rows(sa::zeros_of(sa::type_of(g.s)), g.index, take(g.s, g.index, 0, 1),
                             {sa::Reducer::sum});
        }},
-      {&sa::op_update_rows, never, [](G g) { return update_rows(g.s, g.index, take(g.t, g.index, 0, 1)); }},
+      {&sa::op_update_rows, always, [](G g) { return update_rows(g.s, g.index, take(g.t, g.index, 0, 1)); }},
       {&sa::op_constraint, never, [](G g) { return sa::filter_shard(g.s, g.placed); }},
   };
 }

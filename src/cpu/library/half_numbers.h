@@ -12,7 +12,7 @@ struct Brain {
   explicit operator float() const { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
   static Brain nearest(float x) {
     const auto u = std::bit_cast<std::uint32_t>(x);
-    const std::uint32_t nan = u >> 16 | 0x40, rounded = (u + 0x7fff + (u >> 16 & 1)) >> 16;
+    const std::uint32_t nan = (u >> 16 & 0x8000) | 0x7fc0, rounded = (u + 0x7fff + (u >> 16 & 1)) >> 16;
     return {static_cast<std::uint16_t>(x != x ? nan : rounded)};
   }
 };
