@@ -1,6 +1,7 @@
 // Steps that call programs as generated code: loops with fixed numbers of runs, while_loop, cond and switch, in each other.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <bit>
 #include <functional>
 #include <limits>
@@ -39,6 +40,7 @@ class CountingGenerator final : public CodeGenerator {
     return real_->link(object, n);
   }
   int repeats = 0, choices = 0, whiles = 0, updates = 0;
+  std::size_t most_inner = 0;  ///< the most calls in an inner sequence
 
  private:
   void count(const SequenceSpec& s) {
@@ -48,7 +50,10 @@ class CountingGenerator final : public CodeGenerator {
       whiles += std::holds_alternative<SequenceSpec::While>(step);
     }
     for (const KernelSpec& k : s.kernels) updates += std::holds_alternative<UpdateSpec>(k);
-    each_inner(s, [&](const SequenceSpec::Inner& inner) { count(*inner.sequence); });
+    each_inner(s, [&](const SequenceSpec::Inner& inner) {
+      most_inner = std::max(most_inner, call_count(*inner.sequence));
+      count(*inner.sequence);
+    });
   }
   std::unique_ptr<CodeGenerator> real_;
   std::mutex mutex_;
@@ -268,6 +273,29 @@ TEST_CASE("codegen: updates of few elements are code in loops, wherever they end
     }
   }
   CHECK(counted.generator.updates > 30);
+}
+
+TEST_CASE("codegen: many branches of many kernels are not one function, which would need a large stack") {
+  if (!testing::plugin()) return;
+  const Counted counted;
+  for (const int branches : {2, 8, 64}) {
+    CAPTURE(branches);
+    check(
+        [&](const Array& x, const Array&) {
+          std::vector<std::function<Array(Array)>> all;
+          for (int k = 0; k < branches; k++)
+            all.emplace_back([k](Array a) {
+              for (int j = 0; j < 12; j++)
+                a = a + sa::sum(sa::tanh(a * (static_cast<float>(2 * k + j) * 0.5f)));
+              return a;
+            });
+          return Arrays{sa::fori_loop(
+              0, 5, [&](const Array& i, const Array& c) { return sa::switch_(i * 3, all, c); }, x)};
+        },
+        {{8}}, {float32});
+  }
+  CHECK(counted.generator.choices > 0);
+  CHECK(counted.generator.most_inner <= 50);
 }
 
 TEST_CASE("codegen: what a loop flushes to zero stays its own") {

@@ -84,6 +84,13 @@ Words SequenceSpec::key() const {
   return words;
 }
 
+std::size_t call_count(const SequenceSpec& s) {
+  std::size_t n = 0;
+  for (const SequenceSpec::Step& step : s.steps) n += std::holds_alternative<SequenceSpec::Call>(step);
+  each_inner(s, [&](const SequenceSpec::Inner& inner) { n += call_count(*inner.sequence); });
+  return n;
+}
+
 Words key_of(const KernelSpec& s) {
   return std::visit([](const auto& x) { return x.key(); }, s);
 }

@@ -83,6 +83,9 @@ template <class Visit> void each_inner(const SequenceSpec& sequence, const Visit
   }
 }
 
+/// The number of calls in it and in its inner sequences.
+std::size_t call_count(const SequenceSpec& s);
+
 /// The input of one function. All functions have the same signature.
 using CodeSpec = std::variant<LoopNestSpec, GemmSpec, SequenceSpec>;
 /// Equal keys, equal code.

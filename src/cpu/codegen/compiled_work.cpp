@@ -76,6 +76,9 @@ std::atomic<std::int64_t>& cache_bytes() {
   static std::atomic<std::int64_t> bytes{std::int64_t{32} << 20};
   return bytes;
 }
+// The most kernels of a called program that are compiled with its caller, those of all branches and of programs that it calls among them:
+// each is compiled again for every caller.
+constexpr std::size_t most_calls = 50;
 // How many works after a product to search for a loop over its elements, and then for another reader of C.
 constexpr std::size_t most_between = 64, most_behind = 256;
 
@@ -266,10 +269,11 @@ class WorkCompiler {
   }
   TimedStep step_of(const ChosenProgram* chosen, bool flush_denormals) const {
     SequenceSpec::Choose step{chosen->item().index, {}};
+    std::size_t calls = 0;
     double longest = 0;
     for (const CalledProgram& called : chosen->branches()) {
       auto branch = inner_of(called, flush_denormals);
-      if (!branch) return std::nullopt;
+      if (!branch || (calls += call_count(*branch->first.sequence)) > most_calls) return std::nullopt;
       step.branches.push_back(std::move(branch->first));
       longest = std::max(longest, branch->second);
     }
@@ -287,8 +291,7 @@ class WorkCompiler {
 
   /// A called program as one sequence. None for longer ones, in which the time of calls does not matter.
   TimedInner inner_of(const CalledProgram& called, bool flush_denormals) const {
-    constexpr std::size_t most_works = 50;
-    if (!called.is_plain() || called.works().all().size() > most_works) return std::nullopt;
+    if (!called.is_plain() || called.works().all().size() > most_calls) return std::nullopt;
     WorkCompiler inside(called.works(), tier_, std::vector<bool>(called.works().all().size(), false));
     if (inside.cost_ns_ >= small_loop_ns) return std::nullopt;
     for (const Candidate& p : inside.pieces_)

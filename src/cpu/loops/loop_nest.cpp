@@ -285,6 +285,8 @@ double LoopNest::estimate(const AxisOrder& order, LoopMode mode) const {
       return x.extent >= 4 && (s == Stride::next || s == Stride::second);
     });
   };
+  const auto stores = std::ranges::count(k.code, Code::store, &Instr::code);
+  const auto by_pairs = [&](const Instr& in) { return in.code == Code::load || stores > 1; };
   double total = 20 + (rows ? 4 * outer_points : 0);
   std::size_t access = 0, v = 0;
   for (const Stage& s : k.stages) {
@@ -300,11 +302,11 @@ double LoopNest::estimate(const AxisOrder& order, LoopMode mode) const {
       if (!is_access(in)) continue;
       const std::int64_t stride = axes[vector].strides[access++], step = element_step(k, in);
       if (in.code == Code::index || scalar) continue;
-      point += std::abs(stride) == step           ? 0.02 * static_cast<double>(step) * std::min(waste, 2.0)
-               : stride == 0                      ? 0.01
-               : stride == 2 * step && n >= lanes ? 0.04 * static_cast<double>(step)
-               : is_turned(access - 1)            ? 0.08 * static_cast<double>(step)
-                                                  : 0.8;
+      point += std::abs(stride) == step ? 0.02 * static_cast<double>(step) * std::min(waste, 2.0)
+               : stride == 0            ? 0.01
+               : stride == 2 * step && n >= lanes && by_pairs(in) ? 0.04 * static_cast<double>(step)
+               : is_turned(access - 1)                            ? 0.08 * static_cast<double>(step)
+                                                                  : 0.8;
     }
     const double rows_of_stage = outer_points * (s.inner ? inner_points : 1) / (scalar ? 1 : n);
     total += point * outer_points * (s.inner ? inner_points : 1) + (scalar ? 0 : 2 * rows_of_stage);

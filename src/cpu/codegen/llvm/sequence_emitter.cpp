@@ -9,6 +9,13 @@
 namespace shardarray::codegen {
 
 namespace {
+std::uint64_t stack_bytes(const llvm::Function& f) {
+  std::uint64_t bytes = 0;
+  for (const llvm::Instruction& in : f.getEntryBlock())
+    if (const auto* const a = llvm::dyn_cast<llvm::AllocaInst>(&in))
+      bytes += a->getAllocationSize(f.getParent()->getDataLayout())->getFixedValue();
+  return bytes;
+}
 bool same(const Ref& x, const Ref& y) { return x.base == y.base && x.offset == y.offset; }
 }  // namespace
 
@@ -50,10 +57,13 @@ void SequenceEmitter::emit_step(const Scope& in, const SequenceSpec::Call& call)
   const auto* const gemm = std::get_if<GemmSpec>(&in.spec.kernels[call.kernel]);
   const std::vector<std::int64_t> box =
       gemm ? std::vector<std::int64_t>{0, gemm->batch} : std::vector<std::int64_t>();
-  llvm::CallInst* const made =
-      b_.CreateCall(function(in, call.kernel), {args, list(call.numbers), list(box)});
-  // Products take longer than their calls, and loop invariants of their unrolled code would fill the registers.
-  if (in.inlines && !gemm) made->addFnAttr(llvm::Attribute::AlwaysInline);
+  llvm::Function* const kernel = function(in, call.kernel);
+  llvm::CallInst* const made = b_.CreateCall(kernel, {args, list(call.numbers), list(box)});
+  // Products take longer than their calls, and loop invariants of their unrolled code would fill the registers. Buffers of all kernels would
+  // be on the stack at once.
+  constexpr std::uint64_t most_stack = 1024;
+  if (in.inlines && !gemm && stack_bytes(*kernel) <= most_stack)
+    made->addFnAttr(llvm::Attribute::AlwaysInline);
 }
 
 void SequenceEmitter::emit_step(const Scope& in, const SequenceSpec::Repeat& repeat) {
