@@ -262,7 +262,8 @@ int LoopNest::turned_dimension(const Loop::Item& item, int last) const {
 
 /// Rough nanoseconds for all points.
 double LoopNest::estimate(const AxisOrder& order, LoopMode mode) const {
-  const auto& [axes, outer] = order;
+  const std::vector<Axis>& axes = order.axes;
+  const std::int32_t outer = order.outer;
   const Kernel& k = *spec_.kernel;
   const bool rows = mode == LoopMode::rows;
   double outer_points = 1, inner_points = 1;

@@ -1,7 +1,5 @@
 #include "cpu/codegen/llvm/sequence_emitter.h"
 
-#include <llvm/IR/Module.h>
-
 #include <algorithm>
 
 #include "cpu/codegen/llvm/row_access.h"

@@ -1,5 +1,7 @@
 // Emits a SequenceSpec as one LLVM function that calls its kernels; in loops and branches they are inlined.
 #pragma once
+#include <llvm/IR/Module.h>
+
 #include <array>
 #include <functional>
 #include <map>
