@@ -77,6 +77,7 @@ bool has_code(const CodeSpec& s, Code code) {
     bool operator()(const LoopNestSpec& n) const { return has_code(*n.kernel, code); }
     bool operator()(const GemmSpec& g) const { return g.epilogue && has_code(*g.epilogue->kernel, code); }
     bool operator()(const UpdateSpec&) const { return false; }
+    bool operator()(const MoveSpec&) const { return false; }
     bool operator()(const SequenceSpec& q) const {
       bool found = std::any_of(q.kernels.begin(), q.kernels.end(),
                                [&](const KernelSpec& k) { return std::visit(*this, k); });

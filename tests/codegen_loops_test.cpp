@@ -39,7 +39,7 @@ class CountingGenerator final : public CodeGenerator {
   std::shared_ptr<const LinkedCode> link(std::span<const char> object, std::size_t n) override {
     return real_->link(object, n);
   }
-  int repeats = 0, choices = 0, whiles = 0, updates = 0;
+  int repeats = 0, choices = 0, whiles = 0, updates = 0, moves = 0;
   std::size_t most_inner = 0;  ///< the most calls in an inner sequence
 
  private:
@@ -49,7 +49,10 @@ class CountingGenerator final : public CodeGenerator {
       choices += std::holds_alternative<SequenceSpec::Choose>(step);
       whiles += std::holds_alternative<SequenceSpec::While>(step);
     }
-    for (const KernelSpec& k : s.kernels) updates += std::holds_alternative<UpdateSpec>(k);
+    for (const KernelSpec& k : s.kernels) {
+      updates += std::holds_alternative<UpdateSpec>(k);
+      moves += std::holds_alternative<MoveSpec>(k);
+    }
     each_inner(s, [&](const SequenceSpec::Inner& inner) {
       most_inner = std::max(most_inner, call_count(*inner.sequence));
       count(*inner.sequence);
@@ -273,6 +276,39 @@ TEST_CASE("codegen: updates of few elements are code in loops, wherever they end
     }
   }
   CHECK(counted.generator.updates > 30);
+}
+
+TEST_CASE("codegen: moves of few elements are code in loops: stack, concatenate, pad, roll") {
+  if (!testing::plugin()) return;
+  const Counted counted;
+  std::vector<DType> types = numbers;
+  types.insert(types.end(), {bool_, complex128});
+  check(
+      [](const Array& x, const Array& y) {
+        const auto plus = [](const Array& a, const Array& b) {
+          return a.dtype() == bool_ ? sa::logical_xor(a, b) : a + b;
+        };
+        const auto rows = [&](const Array& i, const Array& c) {  // of each its neighbour's
+          Arrays all;
+          for (int k = 0; k < 3; k++) all.push_back(plus(c[(k + 1) % 3], y[k]));
+          return sa::where(i % 2 == 0, sa::stack(all),
+                           sa::concatenate({c[sa::slice(1, 3)], c[sa::slice(0, 1)]}));
+        };
+        const auto shifted = [&](const Array&, const Array& c) {
+          const Array padded = sa::pad(c[sa::slice(0, 2)], {{0, 1}, {0, 0}}, 1);
+          return plus(plus(sa::roll(c, 1, 0), padded), sa::flip(c, 1));
+        };
+        return Arrays{sa::fori_loop(0, 5, rows, x), sa::fori_loop(0, 5, shifted, x),
+                      sa::scan(
+                          [&](const Array& c, const Array& r) {
+                            const Array next = sa::concatenate({c[sa::slice(1, 3)], sa::expand_dims(r, 0)});
+                            return std::pair(next, sa::stack({next, c}, 1));
+                          },
+                          x, y)
+                          .second};
+      },
+      {{3, 1}, {3, 2}, {3, 5}, {3, 4}}, types);
+  CHECK(counted.generator.moves > 20);
 }
 
 TEST_CASE("codegen: many branches of many kernels are not one function, which would need a large stack") {

@@ -121,6 +121,8 @@ void WorkList::add(const Exchange& x) {
     } else {  // filling and pieces are one task
       Work& work =
           append(std::move(ranges), task_of(plan, 0, units, filled > 0 ? std::min(cost, chunk_ns) : cost));
+      work.exchange = &x;
+      work.exchange_item = &i;
       work.elements = walked_elements(x, i);
       work.grain = 1;
     }

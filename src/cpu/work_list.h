@@ -28,6 +28,8 @@ struct Work {
   const GemmPlan* gemm = nullptr;
   const LibraryCall* library = nullptr;
   const LibraryCall::Item* library_item = nullptr;
+  const Exchange* exchange = nullptr;
+  const Exchange::Item* exchange_item = nullptr;
   using Calls =
       std::variant<std::monostate, const CalledProgram*, const ChosenProgram*, const RepeatedProgram*>;
   Calls calls = {};

@@ -4,7 +4,7 @@ namespace shardarray {
 
 namespace {
 // The first word of a key.
-enum class KeyKind : std::uint64_t { nest, gemm, update, sequence };
+enum class KeyKind : std::uint64_t { nest, gemm, update, move, sequence };
 Words begin_key(KeyKind k) { return {static_cast<std::uint64_t>(k)}; }
 
 void put_list(const std::vector<std::int64_t>& list, Words& words) {
@@ -44,6 +44,18 @@ Words UpdateSpec::key() const {
   words.insert(words.end(), {static_cast<std::uint64_t>(type), static_cast<std::uint64_t>(reducer)});
   words.push_back(static_cast<std::uint64_t>(batch));
   for (const Dim& d : dims) put_list({d.n, d.m, d.moves, static_cast<std::int64_t>(d.index), d.first}, words);
+  return words;
+}
+
+Words MoveSpec::key() const {
+  Words words = begin_key(KeyKind::move);
+  put_list({itemsize, filled}, words);
+  words.push_back(fill_bits);
+  for (const Piece& p : pieces) {
+    words.push_back(p.extents.size());
+    for (const Shape* const s : {&p.extents, &p.src_strides, &p.dst_strides})
+      for (const std::int64_t n : *s) words.push_back(static_cast<std::uint64_t>(n));
+  }
   return words;
 }
 

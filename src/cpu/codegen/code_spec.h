@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/key.h"
+#include "cpu/exchange/move_spec.h"
 #include "cpu/library/update_spec.h"
 #include "cpu/loops/loop_nest.h"
 #include "cpu/products/gemm_spec.h"
@@ -13,10 +14,11 @@
 
 namespace shardarray {
 
-using KernelSpec = std::variant<LoopNestSpec, GemmSpec, UpdateSpec>;
+using KernelSpec = std::variant<LoopNestSpec, GemmSpec, UpdateSpec, MoveSpec>;
 
 /// Kernels that a program runs in this order, as one function whose `args` are the program's base pointers. Loops have fixed numbers;
-/// products run their whole batch. An update's arguments are x, the part and its starts.
+/// products run their whole batch. An update's arguments are x, the part and its starts; a move's are
+/// what is filled, and each piece's destination and source.
 struct SequenceSpec {
   struct Call {
     std::size_t kernel = 0;             ///< index into `kernels`

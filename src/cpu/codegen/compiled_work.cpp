@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "cpu/address.h"
+#include "cpu/codegen/small_works.h"
 
 namespace shardarray {
 
@@ -41,7 +42,7 @@ namespace {
 
 // Below this the cost of a call matters: extents and strides become part of the code.
 constexpr double small_loop_ns = 1000;
-constexpr double update_ns = 5;  // of a few elements
+constexpr double small_work_ns = 5;
 // Compile times in the quick tier, where instruction selection dominates.
 constexpr double compile_kernel_ns = 300'000, compile_instruction_ns = 15'000, compile_product_ns = 2'000'000,
                  compile_call_ns = 10'000;
@@ -51,6 +52,7 @@ double compile_cost_ns(const LoopNestSpec& s) {
 }
 double compile_cost_ns(const GemmSpec&) { return compile_product_ns; }
 double compile_cost_ns(const UpdateSpec&) { return compile_kernel_ns; }
+double compile_cost_ns(const MoveSpec&) { return compile_kernel_ns; }
 double compile_cost_ns(const SequenceSpec& s) {
   double ns = compile_call_ns * static_cast<double>(s.steps.size());
   for (const KernelSpec& k : s.kernels) ns += std::visit([](const auto& x) { return compile_cost_ns(x); }, k);
@@ -60,17 +62,6 @@ double compile_cost_ns(const SequenceSpec& s) {
 double compile_cost_ns(const CodeSpec& s) {
   return std::visit([](const auto& x) { return compile_cost_ns(x); }, s);
 }
-/// An update of few elements; none if it is large, or copies x first.
-std::optional<UpdateSpec> small_update(const LibraryCall& call, const LibraryCall::Item& item) {
-  constexpr std::int64_t most_bytes = 512, most_rows = 32;
-  if (call.name != "update" || !updates_in_place(item)) return std::nullopt;
-  UpdateSpec s = update_spec(call, item);
-  const std::int64_t bytes = s.batch * s.part_bytes, rows = bytes / s.row_bytes();
-  if (bytes == 0 || s.x_bytes == 0 || bytes > most_bytes || rows > most_rows) return std::nullopt;
-  if (s.reducer != Reducer::none && s.type == DType::bool_) s.type = DType::uint8;
-  return s;
-}
-
 // One program's share of the last-level cache; with many cores, or in virtual machines, the system reports more.
 std::atomic<std::int64_t>& cache_bytes() {
   static std::atomic<std::int64_t> bytes{std::int64_t{32} << 20};
@@ -144,7 +135,7 @@ class WorkCompiler {
  private:
   struct Candidate {
     Work work;
-    std::variant<std::monostate, LoopNest, GemmSpec, UpdateSpec, SequenceSpec> code =
+    std::variant<std::monostate, LoopNest, GemmSpec, SmallSpec, SequenceSpec> code =
         {};                                 // none: runs as before
     std::vector<Ref> args = {};             // for the function of a product, an update or a sequence
     std::vector<std::size_t> members = {};  // the works that it consists of
@@ -242,12 +233,10 @@ class WorkCompiler {
     } else if (w.gemm) {
       if (auto spec = w.gemm->spec()) p.code = std::move(*spec);
       p.args = {w.gemm->item().a, w.gemm->item().b, w.gemm->item().c};
-    } else if (w.library) {
-      if (auto spec = small_update(*w.library, *w.library_item)) {
-        p.code = std::move(*spec);
-        p.args = w.library_item->in;
-        cost = update_ns;
-      }
+    } else if (auto small = small_work(w)) {
+      p.code = std::move(small->first);
+      p.args = std::move(small->second);
+      cost = small_work_ns;
     } else if (auto step =
                    std::visit([&](const auto& x) { return step_of(x, w.units.flush_denormals); }, w.calls)) {
       p.code = SequenceSpec{{}, {std::move(step->first)}};
@@ -400,7 +389,7 @@ class WorkCompiler {
       };
       while (end < pieces_.size() && joins(pieces_[end])) cost += pieces_[end++].work.units.cost_ns;
       const bool is_sequence = std::holds_alternative<SequenceSpec>(pieces_[k].code);
-      if (std::holds_alternative<UpdateSpec>(pieces_[k].code) && end - k < 2)
+      if (std::holds_alternative<SmallSpec>(pieces_[k].code) && end - k < 2)
         pieces_[k].code = std::monostate();
       if (end - k > 1 || is_sequence)
         joined.push_back(
@@ -432,7 +421,8 @@ class WorkCompiler {
         call.args = nest->refs();
         call.numbers = nest->numbers();
       } else {
-        if (auto* const update = std::get_if<UpdateSpec>(&p.code)) kernel = std::move(*update);
+        if (auto* const small = std::get_if<SmallSpec>(&p.code))
+          kernel = std::visit([](auto& x) { return KernelSpec(std::move(x)); }, *small);
         else kernel = std::get<GemmSpec>(std::move(p.code));
         call.args = std::move(p.args);
       }

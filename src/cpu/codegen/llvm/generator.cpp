@@ -13,6 +13,7 @@
 
 #include "cpu/codegen/llvm/fatal.h"
 #include "cpu/codegen/llvm/gemm_emitter.h"
+#include "cpu/codegen/llvm/move_emitter.h"
 #include "cpu/codegen/llvm/sequence_emitter.h"
 #include "cpu/codegen/llvm/update_emitter.h"
 
@@ -176,6 +177,7 @@ std::vector<char> LlvmGenerator::compile(std::span<const CodeSpec> specs, CodeTi
       return LoopNestEmitter(module, s, machine).emit(name);
     }
     llvm::Function* operator()(const GemmSpec& s) const { return GemmEmitter(module, s, machine).emit(name); }
+    llvm::Function* operator()(const MoveSpec& s) const { return emit_move(module, s, name); }
     llvm::Function* operator()(const UpdateSpec& s) const { return emit_update(module, s, name); }
     llvm::Function* operator()(const SequenceSpec& s) const {
       const auto kernel = [this](const KernelSpec& k, const std::string& part) {
