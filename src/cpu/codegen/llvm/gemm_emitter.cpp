@@ -34,9 +34,7 @@ GemmEmitter::GemmEmitter(llvm::Module& module, const GemmSpec& spec, const Machi
 llvm::Function* GemmEmitter::emit(const std::string& name) {
   llvm::LLVMContext& context = module_.getContext();
   auto* const p = llvm::PointerType::get(context, 0);
-  auto* const type = llvm::FunctionType::get(b_.getVoidTy(), {p, p, p}, false);
-  llvm::Function* const f = llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, module_);
-  f->setDoesNotThrow();
+  llvm::Function* const f = add_function(module_, name);
   // Allocas go to the start of the first block; the code follows in another one.
   llvm::BasicBlock* const entry = llvm::BasicBlock::Create(context, "entry", f);
   llvm::BasicBlock* const start = llvm::BasicBlock::Create(context, "start", f);

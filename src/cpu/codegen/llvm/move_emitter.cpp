@@ -13,10 +13,7 @@ class MoveEmitter {
 
   llvm::Function* emit(const std::string& name) {
     auto* const p = b_.getPtrTy();
-    llvm::Function* const f =
-        llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), {p, p, p}, false),
-                               llvm::Function::ExternalLinkage, name, module_);
-    f->setDoesNotThrow();
+    llvm::Function* const f = add_function(module_, name);
     b_.SetInsertPoint(llvm::BasicBlock::Create(module_.getContext(), "entry", f));
     std::uint64_t args = 0;
     const auto next_arg = [&] { return b_.CreateLoad(p, b_.CreateConstGEP1_64(p, f->getArg(0), args++)); };

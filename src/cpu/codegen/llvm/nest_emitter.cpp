@@ -105,9 +105,7 @@ std::pair<int, int> LoopNestEmitter::range(int stage) const {
 llvm::Function* LoopNestEmitter::emit(const std::string& name) {
   llvm::LLVMContext& c = module_.getContext();
   auto* const p = llvm::PointerType::get(c, 0);
-  auto* const type = llvm::FunctionType::get(b_.getVoidTy(), {p, p, p}, false);
-  llvm::Function* const f = llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, module_);
-  f->setDoesNotThrow();
+  llvm::Function* const f = add_function(module_, name);
   b_.SetInsertPoint(llvm::BasicBlock::Create(c, "entry", f));
   // Allocas go to the start of this block; the code follows in another one.
   llvm::BasicBlock* const start = llvm::BasicBlock::Create(c, "start", f);

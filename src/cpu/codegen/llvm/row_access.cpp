@@ -62,6 +62,14 @@ void emit_if(llvm::IRBuilder<>& b, llvm::Value* condition, const std::function<v
   emit_either(b, condition, body, [] {});
 }
 
+llvm::Function* add_function(llvm::Module& module, const std::string& name) {
+  auto* const p = llvm::PointerType::get(module.getContext(), 0);
+  auto* const type = llvm::FunctionType::get(llvm::Type::getVoidTy(module.getContext()), {p, p, p}, false);
+  llvm::Function* const f = llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, module);
+  f->setDoesNotThrow();
+  return f;
+}
+
 void emit_copy(llvm::IRBuilder<>& b, llvm::Value* to, llvm::Value* from, std::int64_t bytes) {
   constexpr std::int64_t block = 64;
   const auto i64 = [&](std::int64_t n) { return b.getInt64(static_cast<std::uint64_t>(n)); };

@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <string>
 
 #include "cpu/codegen/llvm/values.h"
 #include "cpu/loops/loop_nest.h"
@@ -19,6 +20,8 @@ void emit_turns(llvm::IRBuilder<>& b, llvm::Value* begin, llvm::Value* end,
                 const std::function<llvm::Value*(llvm::Value*)>& body);
 /// Emits code that runs only if `condition` holds.
 void emit_if(llvm::IRBuilder<>& b, llvm::Value* condition, const std::function<void()>& body);
+/// Adds a function of the one signature that all have: the addresses of the arguments, numbers, box.
+llvm::Function* add_function(llvm::Module& module, const std::string& name);
 /// Copies bytes between places that do not overlap, aligned or not.
 void emit_copy(llvm::IRBuilder<>& b, llvm::Value* to, llvm::Value* from, std::int64_t bytes);
 

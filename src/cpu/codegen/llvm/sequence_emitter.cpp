@@ -19,9 +19,7 @@ bool same(const Ref& x, const Ref& y) { return x.base == y.base && x.offset == y
 
 llvm::Function* SequenceEmitter::emit(const SequenceSpec& spec) {
   auto* const p = b_.getPtrTy();
-  function_ = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), {p, p, p}, false),
-                                     llvm::Function::ExternalLinkage, name_, module_);
-  function_->setDoesNotThrow();
+  function_ = add_function(module_, name_);
   // Allocas go to the start of this block; the code follows in another one.
   llvm::BasicBlock *const entry = block("entry"), *const start = block("start");
   b_.SetInsertPoint(start);

@@ -6,18 +6,11 @@
 #include <bit>
 #include <vector>
 
+#include "runtime/evaluate_instruction.h"
+
 namespace shardarray::codegen {
 
 namespace {
-
-Code code_of(Reducer r) {
-  switch (r) {
-    case Reducer::sum: return Code::add;
-    case Reducer::prod: return Code::mul;
-    case Reducer::max: return Code::max;
-    default: return Code::min;
-  }
-}
 
 class UpdateEmitter {
  public:
@@ -26,10 +19,7 @@ class UpdateEmitter {
 
   llvm::Function* emit(const std::string& name) {
     auto* const p = b_.getPtrTy();
-    llvm::Function* const f =
-        llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), {p, p, p}, false),
-                               llvm::Function::ExternalLinkage, name, module_);
-    f->setDoesNotThrow();
+    llvm::Function* const f = add_function(module_, name);
     b_.SetInsertPoint(llvm::BasicBlock::Create(module_.getContext(), "entry", f));
     std::uint64_t args = 0;
     const auto next_arg = [&] { return b_.CreateLoad(p, b_.CreateConstGEP1_64(p, f->getArg(0), args++)); };
@@ -94,7 +84,8 @@ class UpdateEmitter {
       llvm::Value* const to = place(x);
       llvm::Value* const before = memory.load_vector(spec_.type, to);
       llvm::Value* const by = memory.load_vector(spec_.type, place(part));
-      memory.store_vector(spec_.type, to, emit_binary(b_, code_of(spec_.reducer), spec_.type, before, by));
+      memory.store_vector(spec_.type, to,
+                          emit_binary(b_, combining_code(spec_.reducer), spec_.type, before, by));
     }
   }
 
